@@ -1,14 +1,19 @@
 """The command line in-process: what it prints, and the check that a refusal is clean."""
 
+import csv
 import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from synthetic import tidy
 
+from mlscale.advice.answer import PlainAnswer
+from mlscale.cli.advise import answered
 from mlscale.cli.main import main, parser_of
 from mlscale.cli.parser import Parser
 from mlscale.progress import Progress
@@ -29,6 +34,20 @@ def succeed(capsys: Capture, *arguments: object) -> tuple[str, str]:
     return out, err
 
 
+def first_block(out: str) -> str:
+    """The sentences of an answer on a terminal, as one line."""
+    return " ".join(out.partition("\n\n")[0].split())
+
+
+def answer_of(*words: object) -> PlainAnswer:
+    """The answer to `mlscale advise` of these words."""
+    arguments = parser_of(["advise"]).parse_args(["advise", *map(str, words)])
+    arguments.words = ["advise", *map(str, words)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return answered(arguments)
+
+
 def refuse(capsys: Capture, folder: Path, *arguments: object) -> str:
     """Run the command, which must be refused cleanly; its complaint.
 
@@ -46,6 +65,74 @@ def refuse(capsys: Capture, folder: Path, *arguments: object) -> str:
     assert err.endswith("\n")
     assert _content(folder) == before
     return err.removeprefix("mlscale: error: ").rstrip("\n")
+
+
+@dataclass(frozen=True)
+class Cli:
+    """The command as a test types it, and the folder in which a refusal must leave nothing."""
+
+    capsys: Capture
+    folder: Path
+
+    def __call__(self, *words: object) -> str:
+        """What it prints; it must succeed."""
+        return self.both(*words)[0]
+
+    def both(self, *words: object) -> tuple[str, str]:
+        """What it wrote on stdout and on stderr."""
+        return succeed(self.capsys, *words)
+
+    def told(self, *words: object) -> str:
+        """What it says beside its answer, on stderr."""
+        return self.both(*words)[1]
+
+    def json(self, *words: object) -> Any:
+        """Its document."""
+        return json.loads(self(*words, "--json"))
+
+    def csv(self, *words: object) -> Rows:
+        """The rows of its CSV."""
+        return list(csv.DictReader(self(*words, "--format", "csv").splitlines()))
+
+    def verdict(self, *words: object) -> str:
+        """The sentences that an answer begins with, in one line."""
+        return " ".join(self("advise", *words).partition("\n\n")[0].split())
+
+    def page(self, *words: object) -> str:
+        """The page that its report writes."""
+        file = self.folder / "page.html"
+        self("report", *words, "-o", file)
+        return file.read_text(encoding="utf-8")
+
+    def refused(self, *words: object, folder: Path | None = None) -> str:
+        """Its complaint; see `refuse`."""
+        return refuse(self.capsys, folder or self.folder, *words)
+
+    def ended(self, status: int, *words: object) -> tuple[str, str]:
+        """What it wrote on stdout and on stderr; it must end with that status."""
+        try:
+            found = main([str(word) for word in words])
+        except SystemExit as stopped:  # of --help
+            found = int(str(stopped.code))
+        written = self.capsys.readouterr()
+        assert found == status, written.err
+        return written.out, written.err
+
+    def interrupted(self, *words: object) -> str:
+        """What it says at Ctrl-C, when two parts are kept."""
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        with when_kept(2, interrupt):
+            return self.ended(130, *words)[1]  # 128 + SIGINT
+
+    def train(self, rows: Rows, *options: object) -> Path:
+        """A model file that learnt from the rows, at the mid-grid."""
+        table = tidy.write_csv(self.folder / "training.csv", rows)
+        model = self.folder / "trained.mlscale"
+        self("train", table, "--base", "mid", "-o", model, "--no-check", *options)
+        return model
 
 
 def options_of(command: str) -> set[str]:
@@ -84,17 +171,6 @@ def when_kept(parts: int, do: Callable[[], object]) -> Iterator[None]:
         yield
 
 
-def interrupted(capsys: Capture, *arguments: object) -> str:
-    """Run the command until Ctrl-C when two parts are kept; what it says."""
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with when_kept(2, interrupt):
-        assert main([str(argument) for argument in arguments]) == 130
-    return capsys.readouterr().err
-
-
 def files_in(folder: Path) -> dict[str, bytes]:
     """What the files of a folder hold, by name."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -126,13 +202,6 @@ def at_base(rows: Sequence[dict[str, Any]]) -> Rows:
     """The rows of tidy.rows() at BASE: a profile."""
     axes = ("cu_count", "engine_mhz", "memory_mhz")
     return [row for row in rows if tuple(row[axis] for axis in axes) == BASE]
-
-
-def train(capsys: Capture, folder: Path, rows: Rows, *options: object) -> Path:
-    """Train on the rows at the mid-grid; the model file."""
-    table, model = tidy.write_csv(folder / "training.csv", rows), folder / "trained.mlscale"
-    succeed(capsys, "train", table, "--base", "mid", "-o", model, "--no-check", *options)
-    return model
 
 
 def in_format_of(command: str, rows: Rows) -> Rows:

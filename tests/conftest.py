@@ -5,10 +5,14 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+
+if TYPE_CHECKING:
+    from command import Cli
 
 # The tests' processes share the processor already; before NumPy and torch are imported.
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -63,6 +67,14 @@ def forget_own_devices() -> Iterator[Callable[[], None]]:
     forget()
     yield forget
     forget()
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> "Cli":
+    """The command line, beside a folder in which refusals leave nothing."""
+    from command import Cli
+
+    return Cli(capsys, tmp_path)
 
 
 @pytest.fixture

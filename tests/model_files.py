@@ -33,10 +33,10 @@ def small(predictor: str, power: bool = False) -> tuple[Model, Profiles]:
 @cache
 def trained(name: str) -> tuple[Model, Profiles]:
     """A small model, and profiles to ask it."""
-    if name == "board":
+    if name == "runs":
         kernels = replace(sampled_kernels.measurements(count=12), device="v100")
         others = [(replace(kernels, device="other"), sampled_kernels.TOP)]
-        model = train(kernels, sampled_kernels.TOP, "board", others=others)
+        model = train(kernels, sampled_kernels.TOP, "runs", others=others)
         new = sampled_kernels.measurements(count=3, seed=7).profiles(sampled_kernels.TOP)
         return model, replace(new, device="v100")
     if name == "bottleneck":

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,8 +14,9 @@ from synthetic import kernels as made
 
 from mlscale import ConfigGrid, Limits, Model, Profiles, train
 from mlscale.advice.advise import advise
-from mlscale.advice.document import document
-from mlscale.report.page import Shown, page
+from mlscale.advice.answer import PlainAnswer, answer_by
+from mlscale.readers.source import Source
+from mlscale.report.page import page
 from mlscale.subject import Subject
 
 MID = made.GRID.mid
@@ -70,11 +72,12 @@ def new_profiles(power: bool = True, grid: ConfigGrid = made.GRID, count: int = 
 
 def shown(
     model: Model, profiles: Profiles, objective: str | None = None, limits: Limits | None = None
-) -> Shown:
+) -> PlainAnswer:
     """The run of these profiles, as the command shows it."""
     advice = advise(model, profiles, objective, limits)
     subject = Subject(model, profiles, (), "model.mlscale", "profile.csv")
-    return Shown(document(advice, "model"), "profile.csv", advice, subject)
+    files = (Source("profile.csv"),)
+    return replace(answer_by(advice, "model"), subject=subject, files=files)
 
 
 def page_of(model: Model, profiles: Profiles, **asked: Any) -> str:

@@ -1,15 +1,14 @@
-"""One file of a profiler summed up by its reader, as `mlscale.readers.reading` does it."""
+"""One file of a profiler summed up by its reader, as `mlscale.readers.source` does it."""
 
 from pathlib import Path
 
-from mlscale.readers.given import Given
 from mlscale.readers.launches import LaunchSums, SummedFile
-from mlscale.readers.reading import sum_up
+from mlscale.readers.source import Source
 
 
 def run_of(path: Path, each: bool = False, gpu: str | None = None) -> SummedFile:
     """All launches of a file."""
-    return sum_up(path, Given(each=each, gpu=gpu))
+    return Source(str(path)).launches(each, gpu)
 
 
 def run_of_text(

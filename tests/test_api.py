@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from command import Capture, succeed
+from command import Cli
 from synthetic import kernels as made
 from synthetic.two_logs import log
 
 import mlscale as ms
-from mlscale.answer import Chosen
 from mlscale.data.datasets import path
 from mlscale.errors import InputError
 from mlscale.keywords import in_python
@@ -144,15 +143,11 @@ def test_warnings_speak_python() -> None:
 class TestAnswer:
     @pytest.mark.parametrize(
         "given",
-        [
-            {"max_slowdown": 5},
-            {"power": 500},
-            {"max_slowdown": 3, "power": 500, "lever": "cap"},
-        ],
+        [{"max_slowdown": 5}, {"power": 500}, {"max_slowdown": 3, "power": 500, "lever": "cap"}],
     )
-    def test_is_that_of_the_command(self, capsys: Capture, given: dict[str, Any]) -> None:
+    def test_is_that_of_the_command(self, cli: Cli, given: dict[str, Any]) -> None:
         options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
-        told = succeed(capsys, "advise", NCU, *options, "--json", "--commands")[0]
+        told = cli("advise", NCU, *options, "--json", "--commands")
         answer = ms.advise(NCU, **given)
         of_command, document = json.loads(told), dict(answer.document())
         for in_words in ("notes", "next", "next_commands"):
@@ -179,7 +174,8 @@ class TestAnswer:
         document = json.loads((tmp_path / "a.json").read_text("utf-8"))
         assert document == answer.document()
         assert document["schema"] == 1
-        assert Chosen.from_row(document["answer"]) == answer.best
+        value, low, high = document["answer"]["slowdown_percent"]
+        assert (value, (low, high)) == (answer.best.slowdown_percent, answer.best.slowdown_range)
         table = pd.read_csv(tmp_path / "a.csv")
         assert (table["at"] == "answer").sum() == 1 + len(answer.frame)
         assert (tmp_path / "a.html").read_text("utf-8").startswith("<!DOCTYPE html>")

@@ -1,9 +1,8 @@
 """What documents and code cite is there."""
 
-import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from pydoc import locate
 
 import pytest
 
@@ -31,42 +30,44 @@ OF_MAKE = re.compile(r"(?:`|^ {4})(?:MLSCALE_DATA=\S+ )?make ([\w-]+)", re.MULTI
 FENCED = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 
 
-def missing(cited: Iterator[tuple[Path, Path]]) -> list[str]:
-    """Pages or sources that cite a file which is not there, and that file."""
-    return [f"{where.relative_to(ROOT)}: {file}" for where, file in cited if not file.exists()]
+def code_spans(page: Path) -> list[str]:
+    """What stands between backticks, outside blocks."""
+    return re.findall(r"`([^`\n]*)`", FENCED.sub("", page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("kind", [DOCUMENT, SOURCE], ids=["documents", "sources"])
-def test_what_the_code_cites_is_there(kind: re.Pattern[str]) -> None:
-    assert not missing(
+CITED = {  # by what cites: the files that are to be there
+    "documents in code": lambda: (
         (source, ROOT / cited)
         for source in SOURCES
+        for kind in (DOCUMENT, SOURCE)
         for cited in kind.findall(source.read_text(encoding="utf-8"))
-    )
-
-
-def test_decisions_that_are_cited_are_there() -> None:
-    notes = {note.name[:4] for note in (DOCS / "decisions").glob("0*.md")}
-    for path in (*SOURCES, *PAGES):
-        assert set(DECISION.findall(path.read_text(encoding="utf-8"))) <= notes, path
-
-
-def test_files_that_the_documents_name_are_there() -> None:
-    assert not missing(
-        (page, ROOT / path)
+    ),
+    "files in documents": lambda: (
+        (page, ROOT / cited)
         for page in PAGES
-        for quoted in re.findall(r"`([^`\n]*)`", FENCED.sub("", page.read_text(encoding="utf-8")))
-        for path in PATH.findall(quoted)
-    )
-
-
-def test_files_that_the_documents_link_to_are_there() -> None:
-    assert not missing(
+        for span in code_spans(page)
+        for cited in PATH.findall(span)
+    ),
+    "links of documents": lambda: (
         (page, page.parent / target)
         for page in PAGES
         for target in LINK.findall(page.read_text(encoding="utf-8"))
         if "://" not in target
-    )
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CITED)
+def test_what_is_cited_is_there(kind: str) -> None:
+    assert not [f"{where}: {file}" for where, file in CITED[kind]() if not file.exists()]
+
+
+def test_decisions_that_are_cited_are_there_and_in_the_index() -> None:
+    notes = {note.name[:4]: note.name for note in (DOCS / "decisions").glob("0*.md")}
+    for path in (*SOURCES, *PAGES):
+        assert set(DECISION.findall(path.read_text(encoding="utf-8"))) <= notes.keys(), path
+    index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    assert not [name for name in notes.values() if f"({name})" not in index]
 
 
 def anchors(page: Path) -> set[str]:
@@ -98,25 +99,6 @@ def test_commands_of_make_in_the_documents_are_there() -> None:
     assert not {(page, target) for page, target in named if target not in targets}
 
 
-def test_the_target_shipped_makes_what_was_measured() -> None:
-    """The models that answer of real GPUs; the simulated set, from a table of its own, is apart."""
-    makefile = (ROOT / "Makefile").read_text()
-    of_target = {
-        name: re.search(rf"^{name}:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-        for name in ("shipped", "shipped-simulated")
-    }
-    recipes = {name: match[1] for name, match in of_target.items() if match}
-    assert "tools/train_shipped.py" in recipes["shipped"]
-    assert "RAW" not in recipes["shipped"]
-    assert "tools/make_shipped.py $(RAW)" in recipes["shipped-simulated"]
-
-
-def test_every_decision_is_in_the_index() -> None:
-    index = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
-    for note in (DOCS / "decisions").glob("0*.md"):
-        assert f"({note.name})" in index
-
-
 def test_every_page_stands_once_in_the_list_of_pages() -> None:
     listed = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
     for page in [*DOCS.glob("*.md"), *DOCS.glob("[!ad]*/*.md"), *DOCS.glob("start/*.ipynb")]:
@@ -134,26 +116,12 @@ def test_every_table_is_cited_by_a_page_and_written_by_a_command() -> None:
 
 
 def test_names_of_the_package_in_the_documents_are_there() -> None:
-    for page in PAGES:
-        if page.name == "CHANGELOG.md":  # names former ones as well
-            continue
-        text = FENCED.sub("", page.read_text(encoding="utf-8"))
-        for quoted in re.findall(r"`([^`\n]*)`", text):
-            for dotted in DOTTED.findall(quoted):
-                assert importable(dotted), f"{page.name}: {dotted}"
-
-
-def importable(dotted: str) -> bool:
-    """Whether it is a module, or an attribute below one."""
-    value, *names = mlscale, *dotted.split(".")[1:]
-    for name in names:
-        if not hasattr(value, name):
-            try:
-                importlib.import_module(f"{value.__name__}.{name}")
-            except ImportError:
-                return False
-        value = getattr(value, name)
-    return True
+    """But for those of CHANGELOG, which names former ones as well."""
+    pages = [page for page in PAGES if page.name != "CHANGELOG.md"]
+    named = {
+        dotted for page in pages for span in code_spans(page) for dotted in DOTTED.findall(span)
+    }
+    assert not [dotted for dotted in named if locate(dotted) is None]  # as pydoc finds it
 
 
 def test_commands_with_output_stand_in_console_blocks() -> None:
@@ -166,23 +134,16 @@ def test_commands_with_output_stand_in_console_blocks() -> None:
         assert not [block for block in unrun if not block.startswith("```console\n")], page.name
 
 
-@pytest.mark.parametrize(
-    ("words", "page"),
-    [
-        ("lock clocks", "howto/set-clocks"),
-        ("power limit", "howto/set-clocks"),
-        ("tokens per joule", "howto/servers"),
-    ],
-)
-def test_the_search_of_the_site_shows_the_right_page_first(words: str, page: str) -> None:
+def test_the_search_of_the_site_shows_the_right_page_first() -> None:
     """By an entry of the index; the title of the page on ERR_NVGPUCTRPERM does so by itself."""
-    (found,) = (
-        str(path.relative_to(DOCS).with_suffix(""))
-        for path in DOCS.rglob("*.md")
-        for entries in re.findall(r"^<!-- index: (.*) -->$", path.read_text("utf-8"), re.MULTILINE)
-        if words in entries.split(", ")
-    )
-    assert found == page
+    pages = {
+        words: page.stem
+        for page in PAGES
+        for entries in re.findall(r"^<!-- index: (.*) -->$", page.read_text("utf-8"), re.MULTILINE)
+        for words in entries.split(", ")
+    }
+    assert pages["lock clocks"] == pages["power limit"] == "set-clocks"
+    assert pages["tokens per joule"] == "servers"
 
 
 def test_the_version_stands_in_one_place_and_is_cited() -> None:

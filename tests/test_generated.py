@@ -4,7 +4,7 @@ import json
 import re
 
 import generated
-from command import Capture, keys, succeed
+from command import Cli, keys
 
 from mlscale.cli.main import COMMANDS
 from mlscale.data.datasets import all_datasets
@@ -26,9 +26,9 @@ def test_every_data_set_is_in_the_table() -> None:
     )
 
 
-def test_every_key_of_an_answer_is_explained(capsys: Capture) -> None:
+def test_every_key_of_an_answer_is_explained(cli: Cli) -> None:
     words = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
-    document, _ = succeed(capsys, "advise", *words, "--json")
+    document = cli("advise", *words, "--json")
     explained = re.findall(r"^\| `(?:.*\.)?(\w+)` \|", generated.answer(), flags=re.MULTILINE)
     assert set(keys(json.loads(document))) <= set(explained)
 

@@ -35,10 +35,6 @@ class TestTrain:
             given = {"quantity": quantity, "clusters": 3, "seed": 5}
             assert given.items() <= predictor.get_params().items()
 
-    def test_refuses_an_unknown_predictor(self) -> None:
-        with refused("there is no predictor 'magic'; one of no-scaling, "):
-            train(made.measurements(), MID, "magic")
-
     def test_is_the_same_as_fitting(self) -> None:
         measurements = made.measurements()
         trained = train(measurements, MID, "nearest").predict(KERNELS)

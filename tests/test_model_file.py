@@ -33,7 +33,7 @@ from mlscale.predictors.base import Savable
 
 MID = made.GRID.mid
 # The others need a GPU that is known, or readings of a monitor.
-NEED_MORE = ("wang-chu", "max-overlap", "bottleneck", "board")
+NEED_MORE = ("wang-chu", "max-overlap", "bottleneck", "runs")
 WITH_ANY_TABLE = [n for n, k in PREDICTORS.items() if issubclass(k, Savable) and n not in NEED_MORE]
 
 Members = dict[str, bytes]

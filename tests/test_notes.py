@@ -4,14 +4,14 @@ What the package tells is found in its text: every call of `Note`, `warn` and ev
 """
 
 import ast
-import importlib.util
 import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import make_notes
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 
 from mlscale.advice.sureness import REASONS
 from mlscale.data.checks import RULES
@@ -49,30 +49,23 @@ def test_every_note_has_a_code_and_every_code_a_note() -> None:
 
 
 @pytest.mark.parametrize("code", NOTES)
-def test_a_code_is_explained(capsys: Capture, code: str) -> None:
+def test_a_code_is_explained(cli: Cli, code: str) -> None:
     meaning = NOTES[code]
     assert re.fullmatch(r"[GLMTRVP]\d\d", code)
     assert len(meaning.title) <= 70
     assert all(text.endswith(".") for text in (meaning.explanation, meaning.mend))
-    out, _ = succeed(capsys, "explain", code.lower())
+    out = cli("explain", code.lower())
     assert out.startswith(f"{code}: {meaning.title}\n")
     assert max(map(len, out.splitlines())) <= 80
     assert "\nWhat to do: " in out
 
 
-def test_all_codes_are_listed(capsys: Capture, tmp_path: Path) -> None:
-    out, _ = succeed(capsys, "explain")
-    assert [line[:3] for line in out.splitlines()] == [*NOTES, *REASONS]
-    told = refuse(capsys, tmp_path, "explain", "G3")
-    assert "there is no code 'G3'; did you mean 'G03'?" in told
+def test_all_codes_are_listed(cli: Cli) -> None:
+    assert [line[:3] for line in cli("explain").splitlines()] == [*NOTES, *REASONS]
+    assert "there is no code 'G3'; did you mean 'G03'?" in cli.refused("explain", "G3")
 
 
 def test_the_page_is_as_the_table() -> None:
-    spec = importlib.util.spec_from_file_location("make_notes", ROOT / "tools" / "make_notes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    make_notes = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make_notes)
     assert make_notes.PAGE.read_text("utf-8") == make_notes.page(), "run tools/make_notes.py"
 
 
@@ -111,7 +104,7 @@ def test_a_warning_has_its_note() -> None:
     assert caught[0].filename == __file__
 
 
-def test_what_is_read_is_told_once_with_its_code(capsys: Capture) -> None:
-    _, err = succeed(capsys, "predict", path("h100-by-hand.csv"), "--at", "engine=1200")
+def test_what_is_read_is_told_once_with_its_code(cli: Cli) -> None:
+    err = cli.told("predict", path("h100-by-hand.csv"), "--at", "engine=1200")
     assert err.count("mlscale: note L04: ") == 1
     assert re.fullmatch(r"(mlscale: (warning|note) [GLMTRVP]\d\d: [^\n]+\n)+", err)

@@ -12,7 +12,7 @@ from report_pages import on_grid
 
 from mlscale import Limits, Profiles
 from mlscale.advice.advise import advise
-from mlscale.advice.recommendation import Setting
+from mlscale.advice.recommendation import Choice
 from mlscale.advice.search import TOO_SLOW
 from mlscale.data.datasets import path
 from mlscale.data.profiles import QUANTITIES
@@ -67,7 +67,7 @@ def test_every_command_says_the_same(case: str, objective: str | None, limits: L
     of_kernels = {name: table[name].reshape(shape) for name in COSTS.values()}
     of_run = {name: run[name].reshape(model.grid.shape) for name in COSTS.values()}
 
-    def assert_same(point: Setting, predicted: dict[str, np.ndarray]) -> None:
+    def assert_same(point: Choice, predicted: dict[str, np.ndarray]) -> None:
         for name, values in predicted.items():
             said = getattr(point, name)
             value = math.nan if said is None else said

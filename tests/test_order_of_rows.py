@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, succeed
+from command import Cli
 from public_tables import FILES, measured
 from synthetic import bottleneck_kernels as made
 
@@ -43,22 +43,19 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [folder / f"{seed}.csv" for seed in range(3)]
 
 
-def predictions(capsys: Capture, model: Path, profile: Path) -> list[dict[str, Any]]:
-    out, _ = succeed(capsys, "predict", model, profile, "--format", "json")
-    rows: list[dict[str, Any]] = json.loads(out)["predictions"]
+def predictions(cli: Cli, model: Path, profile: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = cli.json("predict", model, profile)["predictions"]
     return rows
 
 
 @pytest.mark.parametrize("predictor", ["bottleneck", "wu", "nearest", "mean-surface"])
-def test_a_model_is_the_same(
-    capsys: Capture, tables: list[Path], tmp_path: Path, predictor: str
-) -> None:
+def test_a_model_is_the_same(cli: Cli, tables: list[Path], tmp_path: Path, predictor: str) -> None:
     made.measurements(3, seed=1).write(tmp_path / "profile.csv")
     found = []
     for table in tables:
         model = tmp_path / f"{table.stem}.mlscale"
-        succeed(capsys, "train", table, "--base", "mid", "--predictor", predictor, "-o", model)
-        found.append(predictions(capsys, model, tmp_path / "profile.csv"))
+        cli("train", table, "--base", "mid", "--predictor", predictor, "-o", model)
+        found.append(predictions(cli, model, tmp_path / "profile.csv"))
     assert found[1] == found[0]
     assert found[2] == found[0]
 
@@ -74,11 +71,7 @@ def test_a_model_is_the_same(
     ],
 )
 def test_a_study_is_the_same(
-    capsys: Capture,
-    tables: list[Path],
-    tmp_path: Path,
-    protocol: str,
-    predictors: tuple[str, str],
+    cli: Cli, tables: list[Path], tmp_path: Path, protocol: str, predictors: tuple[str, str]
 ) -> None:
     found = []
     for table in tables[:2]:
@@ -86,8 +79,7 @@ def test_a_study_is_the_same(
         same_name.write_bytes(table.read_bytes())
         given = [word for name in predictors for word in ("--predictor", name)]
         given += ["--protocol", protocol, "--seeds", "1", "--json"]
-        out, _ = succeed(capsys, "study", "errors", same_name, *given)
-        rows = json.loads(out)["rows"]
+        rows = json.loads(cli("study", "errors", same_name, *given))["rows"]
         found.append([{k: v for k, v in row.items() if k not in TIMINGS} for row in rows])
     assert found[1] == found[0]
 

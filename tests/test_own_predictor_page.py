@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command import Capture, succeed
+from command import Cli
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "howto" / "own-predictor.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ COMMAND, SHOWN = re.findall(r"^```text\n(.*?)^```", PAGE, flags=re.MULTILINE | r
 
 @pytest.mark.slow
 def test_errors_are_those_of_the_page(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(CLASS, encoding="utf-8")
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")
@@ -28,7 +28,7 @@ def test_errors_are_those_of_the_page(
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # in this process
     monkeypatch.setattr(sys, "path", [*sys.path])
     try:
-        out, _ = succeed(capsys, *COMMAND.replace("\\\n", "").split()[1:], "--json")
+        out = cli(*COMMAND.replace("\\\n", "").split()[1:], "--json")
     finally:
         sys.modules.pop("mine", None)
     errors = {row["predictor"]: row["mape"] for row in json.loads(out)["rows"]}

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from command import Capture, at_base, refuse, succeed, train
+from command import Cli, at_base
 from synthetic import tidy
 
 from mlscale.model import prediction_table
 
 
 @pytest.fixture
-def predict(capsys: Capture, tmp_path: Path) -> Callable[..., str]:
+def predict(cli: Cli, tmp_path: Path) -> Callable[..., str]:
     """Predict thirty kernels at four configurations; what was printed."""
     rows = tidy.rows([f"k{i}" for i in range(30)])
-    model = train(capsys, tmp_path, rows, "--predictor", "mean-surface")
+    model = cli.train(rows, "--predictor", "mean-surface")
     profile = tidy.write_csv(tmp_path / "profile.csv", at_base(rows))
-    return lambda *options: succeed(capsys, "predict", model, profile, *options)[0]
+    return lambda *options: cli("predict", model, profile, *options)
 
 
 def test_many_parts_are_the_same_as_one(
@@ -42,18 +42,18 @@ def test_many_parts_are_the_same_as_one(
 
 
 def test_a_kernel_that_cannot_be_predicted_leaves_no_file(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel of the last part has another counter than the model learnt."""
     rows = [row | {"stores": row["loads"]} for row in tidy.rows([f"k{i}" for i in range(6)])]
-    model = train(capsys, tmp_path, rows)
+    model = cli.train(rows)
     profile = at_base(rows)
     profile[-1] |= {"loads": "", "stores": ""}
     profile = [row | {"branches": 1} for row in profile]
     monkeypatch.setattr(prediction_table, "PART", 4)
     given = ["predict", model, tidy.write_csv(tmp_path / "p.csv", profile)]
     for output in (["-o", tmp_path / "o.csv"], ["-o", tmp_path / "o.parquet"]):
-        assert "kernel 'k5' has none of the features" in refuse(capsys, tmp_path, *given, *output)
+        assert "kernel 'k5' has none of the features" in cli.refused(*given, *output)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_the_name_says_the_format(
     assert (tmp_path / options[0]).read_bytes().startswith(begin)
 
 
-def test_parquet_needs_a_file(capsys: Capture, tmp_path: Path) -> None:
+def test_parquet_needs_a_file(cli: Cli) -> None:
     given = ["predict", "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"]
-    message = refuse(capsys, tmp_path, *given, "--format", "parquet")
+    message = cli.refused(*given, "--format", "parquet")
     assert message.startswith("--format parquet is not for a terminal; name a file with -o")
 
 

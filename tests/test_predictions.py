@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Capture, succeed
+from command import Cli
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parameters import own
@@ -49,7 +49,10 @@ class TestRows:
     def test_by_hand(self) -> None:
         # Half the CUs and half the clock: four times the time, a quarter of the power, and the
         # energy of the base, 2 ms x 50 W = 100 mJ and 0.5 ms x 80 W = 40 mJ.
-        rows = MODEL.predict(two_kernels()).rows([HardwareConfig(4, 400.0, 1000.0)])
+        predictions = MODEL.predict(two_kernels())
+        assert predictions.energy_mj is not None
+        np.testing.assert_allclose(predictions.energy_mj.reshape(2, -1).T, [[100, 40]] * 36)
+        rows = predictions.rows([HardwareConfig(4, 400.0, 1000.0)])
         at = ["slow", 4, 400.0, 1000.0]
         no_intervals = [None] * 4
         assert [list(row.values()) for row in rows] == [
@@ -271,14 +274,6 @@ class TestIntervals:
                     assert low < value < high
 
 
-def test_energy_everywhere_is_time_times_power() -> None:
-    """By hand: 2 ms x 50 W and 0.5 ms x 80 W at the base; what time gains, power loses."""
-    energy_mj = core_bound().predict(two_kernels()).energy_mj
-    assert energy_mj is not None
-    np.testing.assert_allclose(energy_mj[0], 100.0)
-    np.testing.assert_allclose(energy_mj[1], 40.0)
-
-
 class TestAboveTheLimit:
     """An H100 may be set to 700 W; power goes with CUs x engine clock, 400 and 640 W at the base.
 
@@ -315,10 +310,10 @@ class TestAboveTheLimit:
         lower = self.MODEL.predict(more).columns([HardwareConfig(8, 800.0, 1000.0)])
         assert lower["flags"].tolist() == ["", ""]
 
-    def test_the_command_says_what_the_gpu_does(self, tmp_path: Path, capsys: Capture) -> None:
+    def test_the_command_says_what_the_gpu_does(self, tmp_path: Path, cli: Cli) -> None:
         model, profile = frugal.files(tmp_path, "h100-sxm5", power=8)
         for mhz, is_above in ((1000, True), (800, False)):
             at = f"cu=8,engine={mhz},memory=700"
-            out, err = succeed(capsys, "predict", model, profile, "--at", at, "--notes")
+            out, err = cli.both("predict", model, profile, "--at", at, "--notes")
             words = "rows marked 'above power limit' exceed 700 W"
             assert (words in err, "  ! above power limit\n" in out) == (is_above, is_above)

@@ -28,7 +28,7 @@ SHIPPED = {
 }
 NEVER_SLOWER = (
     *("no-scaling", "engine-bound", "core-bound", "memory-bound", "max-overlap"),
-    "board",
+    "runs",
 )
 factors = st.lists(st.floats(0.25, 4), min_size=3, max_size=3)
 
@@ -74,12 +74,17 @@ def test_ends_base_and_energy(name: str, times: list[float]) -> None:
     predictions = model.predict(profiles, 0.9)
     base = predictions.grid.index(profiles.base)
     for surfaces in predictions.surfaces.values():
-        assert (surfaces.values[(slice(None), *base)] == 1).all()
+        np.testing.assert_allclose(surfaces.values[(slice(None), *base)], 1, rtol=1e-15)
         if surfaces.low is not None and surfaces.high is not None:
-            assert (surfaces.low <= surfaces.values).all()
-            assert (surfaces.values <= surfaces.high).all()
-            assert (surfaces.low > 0).all()
-            assert np.isfinite(surfaces.high).all()
+            known = ~np.isnan(surfaces.values)  # power at another memory clock is not
+            assert known[..., base[2]].all()
+            low, value, high = (
+                ends[known] for ends in (surfaces.low, surfaces.values, surfaces.high)
+            )
+            assert (low > 0).all()
+            assert (low <= value).all()
+            assert (value <= high).all()
+            assert np.isfinite(high).all()
     columns = predictions.columns(list(predictions.grid))
     if "energy_mj" in columns:
         np.testing.assert_allclose(

@@ -12,6 +12,8 @@ from prose import FORBIDDEN, forms, found
         ("page.md", "Fine.\n\nTwo logs tell\nthe time.\n", 3),
         ("page.md", "A counter stands in for another.", 1),
         ("module.py", 'X = 1\nprint("two logs tell the time")\n', 2),
+        ("module.py", '"""Fine.\n\nIn order to."""\n', 3),
+        ("module.py", "X = 1  # a counter stands in for another\n", 1),
         ("book.ipynb", '{"cells": [{"cell_type": "markdown", "source": ["In order to"]}]}', 1),
     ],
 )
@@ -26,7 +28,7 @@ def test_finds_it_and_says_where(tmp_path: Path, name: str, text: str, line: int
     ("name", "text"),
     [
         ("page.md", "`in order to`, [a link](in-order-to.md)\n\n```\nin order to\n```\n"),
-        ("module.py", '"""Docstrings: in order to."""\nIN_ORDER = "order"\n'),
+        ("module.py", '"""Docstrings: `in order to`."""\nIN_ORDER = "order"\n'),
         ("book.ipynb", '{"cells": [{"cell_type": "code", "source": ["# In order to"]}]}'),
     ],
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import servers
 
-from mlscale.advice.slo import Slo
+from mlscale.advice.server import Slo
 
 
 @pytest.mark.parametrize("is_closed", [True, False])

@@ -18,7 +18,6 @@ import pytest
 from public_tables import measured
 from sklearn.base import clone, is_regressor
 from sklearn.compose import ColumnTransformer
-from sklearn.inspection import permutation_importance
 from sklearn.metrics import mean_absolute_percentage_error
 from sklearn.model_selection import (
     GridSearchCV,
@@ -137,20 +136,6 @@ class TestScikitLearn:
             for one in (ScalingRegressor("nearest"), scaled(ScalingRegressor("nearest")))
         )
         assert pipeline == pytest.approx(plain)
-
-    def test_importance_is_of_counters_and_clocks(self) -> None:
-        X, y, _ = made_xy()
-        regressor = ScalingRegressor("nearest").fit(X, y)
-        found = permutation_importance(regressor, X, y, n_repeats=1, random_state=0)
-        importance = dict(zip(X.columns, found.importances_mean, strict=True))
-        assert importance["base_time_ms"] == importance["base_power_w"] == 0
-        assert min(v for n, v in importance.items() if not n.startswith("base_")) > 0
-
-    def test_rows_are_predicted_each_for_itself(self) -> None:
-        X, y, _ = made_xy()
-        regressor = ScalingRegressor("nearest").fit(X, y)
-        some = np.random.default_rng(0).permutation(len(X))[:50]
-        assert np.array_equal(regressor.predict(X.iloc[some]), regressor.predict(X)[some])
 
     def test_is_a_regressor_that_is_cloned_and_pickled(self) -> None:
         X, y, _ = made_xy()

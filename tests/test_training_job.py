@@ -42,9 +42,9 @@ def test_the_run_takes_its_kernels(profiles: Profiles, kernels: list[dict[str, A
 def test_names_of_both_tools_are_of_one_kernel(
     profiles: Profiles, kernels: list[dict[str, Any]]
 ) -> None:
-    """28 kernels by name, grid and block; tools/make_training_step.py says ncu nothing of 10.
+    """28 kernels by name, grid and block, of which ncu was told nothing of 10 where they were made.
 
-    Seven are `unprofiled` there, and three products of matrices come after the last profiled one.
+    Seven it did not select, and three products of matrices come after the last profiled one.
     """
     covered = {
         name for name, has in zip(profiles.kernels, profiles.has_counters, strict=True) if has

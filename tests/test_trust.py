@@ -189,6 +189,21 @@ def test_gpus_without_training_data() -> None:
     check("Table | kernels", [picked("new-gpus", columns, table=table) for table in FOUR])
 
 
+def test_counters_of_an_rtx_3080_ti() -> None:
+    def cells(readings: str) -> list[list[str]]:
+        groups = ["below 30 %", "30 to 80 %", "above 80 %", "all"]
+        row = picked("counters-new", groups, table="rtx3080ti", region="fair", readings=readings)
+        return [re.findall(r"[\d.]+", cell) for cell in row]
+
+    wanted = [
+        [number, off, held, again, holds]
+        for (number, off, _, held), (_, again, _, holds) in zip(
+            cells("one"), cells("two"), strict=True
+        )
+    ]
+    check("use of DRAM | kernels", wanted)
+
+
 def test_new_kernels() -> None:
     found = {}
     for quantity in ("time", "power"):

@@ -197,13 +197,6 @@ class TestLimits:
 
 
 class TestPower:
-    def test_static_power_is_added(self) -> None:
-        # With 1000 W beside it the quickest is the most frugal: 1 ms / 1.25 x 1100 W.
-        advice = advise(model_of_kind("dynamic"), new_kernels(), static_power_w=1000.0)
-        best = advice.kernels[0].best
-        assert best.config.engine_mhz == 1000
-        assert (best.power_w, best.energy_mj) == pytest.approx((1100, 0.8 * 1100), rel=1e-9)
-
     def test_by_default_the_lowest_clock_where_energy_cannot_be_known(self) -> None:
         for model, profiles in (
             (model_without_power(), new_kernels()),
@@ -225,31 +218,6 @@ class TestPower:
         assert advice.objective == "energy"
         assert advice.warnings[0].text.startswith("power_w is assumed to be board power")
         assert not advise(MODEL, new_kernels()).warnings
-
-    @pytest.mark.parametrize("objective", ["energy", "edp", "ed2p", "power", "time"])
-    def test_what_needs_power_is_refused_without(self, objective: str) -> None:
-        limits = Limits(max_power_w=50) if objective == "time" else Limits()
-        with refused(" needs power: the model was trained without power"):
-            advise(model_without_power(), new_kernels(), objective, limits)
-        with refused(" needs power: the profile has no power_w; give --power"):
-            advise(MODEL, new_kernels(power=False), objective, limits)
-        if objective != "power":
-            with refused("needs the whole power: power_w is dynamic power; .* --static-power W"):
-                advise(model_of_kind("dynamic"), new_kernels(), objective, limits)
-
-    def test_static_power_of_no_use_is_refused(self) -> None:
-        with refused("--static-power has no effect: the profile has no power_w; give "):
-            advise(MODEL, new_kernels(power=False), "time", static_power_w=50.0)
-
-    def test_two_kinds_of_power_are_refused(self) -> None:
-        profiles = replace(new_kernels(), metadata={"power_kind": "dynamic"})
-        with refused("the model's power_w is board power, the profile's dynamic power"):
-            advise(MODEL, profiles)
-
-
-def test_an_unknown_objective_is_refused() -> None:
-    with refused("there is no objective 'fastest'; one of energy, edp, ed2p, time, power, clock"):
-        advise(MODEL, new_kernels(), "fastest")
 
 
 def test_kernels_that_wait_for_other_gpus_are_told() -> None:

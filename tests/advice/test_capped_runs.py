@@ -17,18 +17,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic.tidy import refused
 
 from mlscale.advice import capped_runs
-from mlscale.advice.capped_runs import (
-    NOISE,
-    CappedReading,
-    advise_capped,
-    drawn_under,
-    times_under,
-)
+from mlscale.advice.answer import answer_by_caps
+from mlscale.advice.capped_runs import NOISE, CappedReading, advise_capped, drawn_under, times_under
 from mlscale.advice.caps import CapAdvice, CapPoint
-from mlscale.advice.document import capped_document
+from mlscale.advice.document import document
 from mlscale.advice.objectives import Limits
 
 FAST, SLOW = CappedReading(10.0, 300.0), CappedReading(12.5, 200.0)
@@ -111,7 +105,7 @@ class TestAdvice:
         assert caps.best.run.saving_percent == pytest.approx(100 / 6)
         [below] = caps.warnings
         assert below.text.startswith("below 200 W, the lowest reading, nothing is predicted; add a")
-        assert capped_document(caps)["answer"]["at"]["engine_mhz"] is None
+        assert document(answer_by_caps(caps))["answer"]["at"]["engine_mhz"] is None
 
     def test_a_limit_is_kept_by_the_longest_time_of_the_best(self) -> None:
         """Expected to keep 5 %: rates from 0.1 / 1.05 on, u = 0.423 or less: 258 W and more."""
@@ -123,7 +117,7 @@ class TestAdvice:
         assert caps.best.run.slowdown_range is not None
         assert caps.best.cap_w > 260
         assert caps.best.run.slowdown_range[1] <= 5
-        assert capped_document(caps)["expected"]["set"] == {"power_cap_w": 260}
+        assert document(answer_by_caps(caps))["expected"]["set"] == {"power_cap_w": 260}
 
     def test_plateaus_and_caps_that_are_not_kept_are_told(self) -> None:
         readings = [
@@ -152,8 +146,8 @@ class TestAdvice:
         caps = advise_capped([FAST, SLOW, SLOWEST], "a100-sxm4-80gb", [160], "power")
         [point] = caps.points
         assert point.time_per_power > 0.7
-        said = capped_document(caps)["notes"][0]["text"]
-        assert said.startswith("at this cap 1 % of power is 2.4 % of time")
+        [first, *_] = answer_by_caps(caps).notes
+        assert first.text.startswith("at this cap 1 % of power is 2.4 % of time")
 
     def test_a_cap_that_was_set_but_not_kept_is_offered(self) -> None:
         """As an A40, which drew 242 W under 200: 200 W is offered, and told to draw 242."""
@@ -166,18 +160,6 @@ class TestAdvice:
             "a lower cap saves no more, and a cap above it may not be kept either"
             in caps.warnings[0].text
         )
-
-    def test_refused(self) -> None:
-        with refused("a power cap needs readings at two powers, and there are none"):
-            advise_capped([], "made-gpu")
-        for time_ms, power_w in ((-1.0, 300.0), (1.0, math.nan)):
-            with refused("a capped run: .* is not a "):
-                CappedReading(time_ms, power_w)
-        again = replace(FAST, power_w=298.0, source="a.csv")
-        with refused("a.csv: a power cap needs readings at two powers, and there is one, of about"):
-            advise_capped([again, replace(again, power_w=297.0)], "made-gpu")
-        with refused("the objective 'clock' is not for power caps"):
-            advise_capped([FAST, SLOW], "made-gpu", objective="clock")
 
 
 # Real runs, by GPU: caps, watts and times, from the lowest cap to the highest.

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from run_caps import capped_a100, errors_of_measured_curve
 from synthetic import frugal
 from synthetic.frugal import MID, new_kernels
-from synthetic.tidy import refused
 
 from mlscale import Profiles, train
 from mlscale.advice import caps
@@ -32,7 +31,7 @@ from mlscale.advice.caps import (
 )
 from mlscale.advice.caps import cap_sweep as sweep
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Setting
+from mlscale.advice.recommendation import Choice
 from mlscale.arrays import Floats
 from mlscale.data.devices import load_device
 from mlscale.predictors.baselines import Nearest
@@ -195,7 +194,7 @@ class TestSteepness:
         assert advise_caps(MODEL, new_kernels((1e-6, 1.0)), [40.0], "power").lock_mhz is None
 
 
-def run_under(point: CapPoint) -> Setting:
+def run_under(point: CapPoint) -> Choice:
     assert point.run is not None
     return point.run
 
@@ -225,7 +224,7 @@ class TestAdvice:
         assert run.slowdown_percent == pytest.approx(100 * (run_ms / 10 - 1), rel=1e-9)
         saving = 100 * (1 - 80 * run_ms / (10 * 65.84))
         assert run.saving_percent == pytest.approx(saving, rel=1e-9)
-        assert (advice.at_base.time_ms, advice.at_base.energy_mj) == pytest.approx((10, 658.4))
+        assert (advice.runs.base.time_ms, advice.runs.base.energy_mj) == pytest.approx((10, 658.4))
         assert (point.flags, point.too_low) == ((), 0)
         # A clock that a cap alone lets rise is warned of.
         assert (
@@ -432,25 +431,3 @@ class TestTheGpusLimits:
         advice = advise_caps(model, profiles, [429.2], "time", static_power_w=100.0)
         assert (advice.best and advice.best.cap_w) == 429.2
         assert not advice.helps
-
-
-class TestRefused:
-    def test_without_whole_power(self) -> None:
-        with refused("a power cap needs the whole power: the profile"):
-            advise_caps(MODEL, new_kernels(power=False), [80])
-        with refused("power_w is dynamic power; give the rest of the board"):
-            advise_caps(DYNAMIC, new_kernels(), [80])
-
-    def test_what_says_nothing_of_caps(self) -> None:
-        with refused("the objective 'clock' is not for power caps"):
-            advise_caps(MODEL, new_kernels(), [80], "clock")
-        with refused("power limits of this GPU are not known; name the"):
-            advise_caps(MODEL, new_kernels())
-        with refused("power limits of jetson-tx2 are not known"):
-            sweep(load_device("jetson-tx2"), 34.48)
-
-    def test_a_log_with_pauses(self) -> None:
-        """0.8 of 6 ms are pauses, 13 %."""
-        profiles = replace(new_kernels(), metadata={"idle_ms": {"compute0": 0.8}})
-        with refused("13% of the log is pauses"):
-            advise_caps(MODEL, profiles, [80])

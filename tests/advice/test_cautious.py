@@ -4,22 +4,21 @@ Numbers: ends made up, from which the answers follow by hand; of the real data a
 RTX 4000 Ada at two clocks (`cases`), whose bounds are loose.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from command import Capture, succeed
+from command import Cli
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mlscale import Limits
-from mlscale.advice.costs import Costs, Terms
+from mlscale.advice.recommendation import Costs, Terms
 from mlscale.advice.search import best_of_kernels, best_of_run
-from mlscale.advice.verdict import answer_lines
 from mlscale.data.grid import ConfigGrid, HardwareConfig
 from mlscale.data.supply import UNLIMITED
 from mlscale.data.surfaces import Surfaces
@@ -83,42 +82,60 @@ def test_it_never_passes_the_limit_and_is_no_lower(
     assert best >= expected
 
 
-def advised(capsys: Capture, folder: Path, *given: object) -> dict[str, Any]:
-    """The advice for BERT on an RTX 4000 Ada, read at 1683 and 1219 MHz, at most 5 % slower."""
-    files = (folder / "3-rtx4000ada-base.csv", "--also", folder / "3-rtx4000ada-also.csv")
-    out, _ = succeed(capsys, "advise", *files, "--max-slowdown", 5, *given, "--json")
-    document: dict[str, Any] = json.loads(out)
-    return document
+def bert(folder: Path) -> list[object]:
+    """BERT on an RTX 4000 Ada, read at 1683 and 1219 MHz."""
+    return [folder / "3-rtx4000ada-base.csv", "--also", folder / "3-rtx4000ada-also.csv"]
 
 
-def test_both_are_told(capsys: Capture, data_folder: Path) -> None:
-    document = advised(capsys, data_folder / "cases")
+def advised(cli: Cli, folder: Path, *given: object) -> Any:
+    """The advice for it, at most 5 % slower unless it is said."""
+    return cli.json("advise", *bert(folder), "--max-slowdown", 5, *given)
+
+
+def test_both_are_told(cli: Cli, data_folder: Path) -> None:
+    document = advised(cli, data_folder / "cases")
     answer, expected = document["answer"], document["expected"]
     assert answer["slowdown_percent"][2] <= 5 < expected["slowdown_percent"][2]
     assert answer["slowdown_percent"][0] < expected["slowdown_percent"][0] <= 5
     assert expected["at"]["engine_mhz"] < answer["at"]["engine_mhz"] < 1683
-    _, second = answer_lines(document)
-    assert second.startswith(f"{expected['at']['engine_mhz']:g} MHz would be ")
-    assert second.endswith(" less energy, and above 5 % about every second time.")
+    said = cli.verdict(*bert(data_folder / "cases"), "--max-slowdown", 5)
+    assert f" {expected['at']['engine_mhz']:g} MHz would be " in said
+    assert said.endswith(" less energy, and above 5 % about every second time.")
+
+
+def test_how_often_the_expected_passes_the_limit(cli: Cli, data_folder: Path) -> None:
+    """By the normal law, of whose 90 % ends each is 1.645 deviations away."""
+    told = set()
+    for most in range(2, 13):
+        document = advised(cli, data_folder / "cases", "--max-slowdown", most)
+        if document["expected"] and document["answer"]:
+            value, _, high = document["expected"]["slowdown_percent"]
+            share = 1 - NormalDist(value, (high - value) / 1.645).cdf(most)
+            times = round(1 / share)
+            often = "every second time" if times == 2 else f"one time in {times}"
+            said = cli.verdict(*bert(data_folder / "cases"), "--max-slowdown", most)
+            assert said.endswith(f"and above {most} % about {often}.")
+            told.add(times)
+    assert len(told) > 1
 
 
 def test_power_does_not_change_what_is_said_of_time(
-    capsys: Capture, data_folder: Path, tmp_path: Path
+    cli: Cli, data_folder: Path, tmp_path: Path
 ) -> None:
-    with_power = advised(capsys, data_folder / "cases", "--minimize", "clock")["answer"]
+    with_power = advised(cli, data_folder / "cases", "--minimize", "clock")["answer"]
     for name in ("base", "also"):
         table = pd.read_csv(data_folder / "cases" / f"3-rtx4000ada-{name}.csv")
         without = tmp_path / f"3-rtx4000ada-{name}.csv"
         table.drop(columns="power_w").to_csv(without, index=False)
-    without_power = advised(capsys, tmp_path)["answer"]
+    without_power = advised(cli, tmp_path)["answer"]
     of_time = with_power["slowdown_percent"]
     assert of_time == pytest.approx(without_power["slowdown_percent"], rel=1e-9)
 
 
 def test_energys_own_interval_is_narrower_than_that_of_time_x_power(
-    capsys: Capture, data_folder: Path
+    cli: Cli, data_folder: Path
 ) -> None:
     """The product's, of 95 % each, was from 12 % less to 8 % more 5 % below the base."""
-    answer = advised(capsys, data_folder / "cases", "--minimize", "energy")["answer"]
+    answer = advised(cli, data_folder / "cases", "--minimize", "energy")["answer"]
     value, low, high = answer["energy_percent"]
     assert low < value < high < low + 15

@@ -21,7 +21,7 @@ from mlscale import HardwareConfig
 from mlscale.advice import commands
 from mlscale.advice.commands import Commands, cap_commands, clock_commands, commands_for_clocks
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Advice, Recommendation, Setting, Workload
+from mlscale.advice.recommendation import Advice, Choice, Recommendation, Workload
 from mlscale.data.devices import load_device, shipped_keys
 
 Clocks = tuple[float, float]
@@ -31,118 +31,50 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
     return clock_commands(load_device(key), HardwareConfig(cus, *best), HardwareConfig(8, *base))
 
 
+TOOLS = {"NVIDIA": "nvidia-smi -i 0 ", "AMD": "rocm-smi -d 0 "}
+UNSET = ("gtx980", "jetson-orin-nx-16gb", "mi300x", "radeon8060s", "rx9070xt")
+HELD = "NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266"
+
+
 @pytest.mark.parametrize(
     ("key", "best", "base", "to_set", "to_reset", "note"),
-    [
-        (
-            "h100-sxm5",
-            (1410, 2619),
-            (1980, 2619),
-            "nvidia-smi -i 0 -lgc 1410,1410",
-            "nvidia-smi -i 0 -rgc",
-            "nvidia-smi -i 0 -pm 1",
-        ),
-        (
-            "h100-sxm5",
-            (1410, 1593),
-            (1980, 2619),
-            "nvidia-smi -i 0 -lgc 1410,1410\nnvidia-smi -i 0 -lmcd 1593",
-            "nvidia-smi -i 0 -rgc\nnvidia-smi -i 0 -rmcd",
-            "reload the driver's kernel modules",
-        ),
+    [  # the words of the vendor's tool, one command after the other
+        ("h100-sxm5", (1410, 2619), (1980, 2619), "-lgc 1410,1410", "-rgc", "-i 0 -pm 1"),
+        ("h100-sxm5", (1410, 1593), (1980, 2619), "-lgc 1410,1410; -lmcd 1593", "-rgc; -rmcd",
+         "reload the driver's kernel modules"),
         # 6500 MHz stands for the 6501 MHz that the tool lists.
-        (
-            "rtx8000",
-            (1710, 5000),
-            (1710, 6500),
-            "nvidia-smi -i 0 -lmc 5001,5001",
-            "nvidia-smi -i 0 -rmc",
-            "documents -lmc for Ampere and newer",
-        ),
-        (
-            "p100",
-            (810, 715),
-            (1328, 715),
-            "nvidia-smi -i 0 -ac 715,810",
-            "nvidia-smi -i 0 -rac",
-            "root",
-        ),
-        (
-            "rtx4080-laptop",
-            (1500, 9001),
-            (2280, 9001),
-            "nvidia-smi -i 0 -lgc 1500,1500",
-            "nvidia-smi -i 0 -rgc",
-            "root",
-        ),
-        (
-            "mi100",
-            (1000, 1200),
-            (1502, 1200),
-            "rocm-smi -d 0 --setperflevel manual\nrocm-smi -d 0 --setsclk LEVEL",
-            "rocm-smi -d 0 --resetclocks",
-            "--showclkfrq lists for 1000 MHz",
-        ),
-        (
-            "rx6900xt",
-            (1800, 673),
-            (2250, 1000),
-            "rocm-smi -d 0 --setextremum max sclk 1800\nrocm-smi -d 0 --setextremum max mclk 673",
-            "rocm-smi -d 0 --resetclocks",
-            "needs OverDrive",
-        ),
-        (
-            "rx7900xtx",
-            (2271, 1249),
-            (2400, 1249),
-            "rocm-smi -d 0 --setextremum max sclk 2271",
-            "rocm-smi -d 0 --resetclocks",
-            "needs OverDrive",
-        ),
+        ("rtx8000", (1710, 5000), (1710, 6500), "-lmc 5001,5001", "-rmc", "documents -lmc for Am"),
+        ("p100", (810, 715), (1328, 715), "-ac 715,810", "-rac", "root"),
+        ("rtx4080-laptop", (1500, 9001), (2280, 9001), "-lgc 1500,1500", "-rgc", "root"),
+        ("mi100", (1000, 1200), (1502, 1200), "--setperflevel manual; --setsclk LEVEL",
+         "--resetclocks", "--showclkfrq lists for 1000 MHz"),
+        ("rx6900xt", (1800, 673), (2250, 1000),
+         "--setextremum max sclk 1800; --setextremum max mclk 673", "--resetclocks",
+         "needs OverDrive"),
+        ("rx7900xtx", (2271, 1249), (2400, 1249), "--setextremum max sclk 2271", "--resetclocks",
+         "needs OverDrive"),
         ("a30", (1000, 800), (1000, 1215), "", "", "has one memory clock, which no command change"),
         ("rtx5090", (2400, 7001), (2400, 14001), "", "", "a lock of it costs 10 to 32 %"),
-        (
-            "rtx5070ti-laptop",
-            (1500, 7001),
-            (2220, 14001),
-            "nvidia-smi -i 0 -lgc 1500,1500",
-            "nvidia-smi -i 0 -rgc",
-            "NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266",
-        ),
-        (
-            "rtx-pro-6000-blackwell",
-            (2400, 12481),
-            (2400, 14001),
-            "nvidia-smi -i 0 -lmc 12481,12481",
-            "nvidia-smi -i 0 -rmc",
-            "root",
-        ),
-        *(
-            (
-                key,
-                (800, 1000),
-                (900, 1000),
-                "",
-                "",
-                "no known command sets the clocks or the cap",
-            )
-            for key in ("gtx980", "jetson-orin-nx-16gb", "mi300x", "radeon8060s", "rx9070xt")
-        ),
+        ("rtx5070ti-laptop", (1500, 7001), (2220, 14001), "-lgc 1500,1500", "-rgc", HELD),
+        ("rtx-pro-6000-blackwell", (2400, 12481), (2400, 14001), "-lmc 12481,12481", "-rmc",
+         "root"),
+        *((key, (800, 1000), (900, 1000), "", "", "no known command sets the clocks or the cap")
+          for key in UNSET),
     ],
-)
+)  # fmt: skip
 def test_clocks(
     key: str, best: Clocks, base: Clocks, to_set: str, to_reset: str, note: str
 ) -> None:
-    found = clocks(key, best, base)
-    assert list(found.to_set) == to_set.splitlines()
-    assert list(found.to_reset) == to_reset.splitlines()
+    found, tool = clocks(key, best, base), TOOLS.get(load_device(key).vendor, "")
+    for commands_, words in ((found.set, to_set), (found.reset, to_reset)):
+        assert list(commands_) == [tool + one for one in words.split("; ") if one]
     assert note in "\n".join(found.notes)
 
 
 def test_no_command_sets_the_number_of_cus() -> None:
     for key, by in (("h100-sxm5", "MIG"), ("mi100", "HSA_CU_MASK")):
         found = clocks(key, (1000, 900), (1000, 900), cus=4)
-        assert (found.to_set, found.to_reset) == ((), ())
+        assert (found.set, found.reset) == ((), ())
         [note] = found.notes
         assert note.startswith("no command sets the number of CUs")
         assert by in note
@@ -177,7 +109,7 @@ ROCM_SMI = ("rocm-smi -d 0 --setpoweroverdrive 300", "rocm-smi -d 0 --resetpower
 )
 def test_caps(key: str, to_set: str, to_reset: str, note: str) -> None:
     found = cap_commands(load_device(key), 300)
-    assert (found.to_set, found.to_reset) == ((to_set,), (to_reset,))
+    assert (found.set, found.reset) == ((to_set,), (to_reset,))
     assert note in "\n".join(found.notes)
 
 
@@ -193,7 +125,7 @@ def test_caps(key: str, to_set: str, to_reset: str, note: str) -> None:
 def test_the_cap_of_before_is_put_back_where_it_is_known(key: str, to_reset: str) -> None:
     """Not the default, which `amd-smi reset` and `rocm-smi --reset…` put back."""
     found = cap_commands(load_device(key), 300, was_w=350)
-    assert found.to_reset == (to_reset,)
+    assert found.reset == (to_reset,)
     assert "not certain" not in "\n".join(found.notes)
 
 
@@ -203,7 +135,7 @@ def test_the_cap_of_before_is_put_back_where_it_is_known(key: str, to_reset: str
 def test_a_machine_that_sets_the_limit_itself_gets_no_command(key: str) -> None:
     """The table's limit is the largest of all laptops: setting it would be no reset."""
     found = cap_commands(load_device(key), 100)
-    assert (found.to_set, found.to_reset) == ((), ())
+    assert (found.set, found.reset) == ((), ())
     [note] = found.notes
     assert note.startswith("no known command sets the clocks or the cap of ")
 
@@ -219,7 +151,7 @@ class TestEveryGpu:
     def test_what_is_set_can_be_reset(self, key: str) -> None:
         device = replace(load_device(key), tdp_w=300.0)
         for found in (clock_commands(device, self.BEST, self.BASE), cap_commands(device, 200)):
-            assert bool(found.to_set) == bool(found.to_reset)
+            assert bool(found.set) == bool(found.reset)
             assert found.notes
 
     def test_no_command_or_note_names_gpu_0(self, key: str) -> None:
@@ -230,9 +162,7 @@ class TestEveryGpu:
             [clock_commands(device, self.BEST, self.BASE, gpu) for gpu in ("3", "0")],
             (cap_commands(device, 30, "3"), cap_commands(device, 30)),
         ):
-            text, text_0 = (
-                " \n".join([*c.to_set, *c.to_reset, *c.notes]) for c in (found, of_gpu_0)
-            )
+            text, text_0 = (" \n".join([*c.set, *c.reset, *c.notes]) for c in (found, of_gpu_0))
             assert text == numbered.sub(r"\1 3 ", text_0)
 
     def test_a_memory_clock_that_can_be_set_has_a_command(self, key: str) -> None:
@@ -242,13 +172,13 @@ class TestEveryGpu:
         if device.vendor == "AMD" and len(settable) > 1:
             base = HardwareConfig(device.cu_count, 1000, max(settable))
             found = clock_commands(device, replace(base, memory_mhz=min(settable) / 2), base)
-            assert found.to_set
+            assert found.set
 
 
 def for_gpus(key: str, **metadata: Any) -> Commands:
     """The commands for an engine clock of 1410 MHz, of a profile with these metadata."""
     configs = (HardwareConfig(8, mhz, 1300) for mhz in (1410, 1980))
-    best, base = (Setting(config, 1.0, None, None, 0.0, 0.0) for config in configs)
+    best, base = (Choice(config, 1.0, None, None, 0.0, 0.0) for config in configs)
     run = Recommendation(None, best, base, ())
     advice = Advice(key, "time", Limits(), None, Workload(1, 1, 100.0), run)
     return commands_for_clocks(advice, metadata)
@@ -257,22 +187,22 @@ def for_gpus(key: str, **metadata: Any) -> Commands:
 class TestOfAnotherGpu:
     def test_of_several(self) -> None:
         found = for_gpus("h100-sxm5", gpus=["1", "2", "1", "7"])
-        assert found.to_set == ("nvidia-smi -i 1 -lgc 1410,1410",)
+        assert found.set == ("nvidia-smi -i 1 -lgc 1410,1410",)
         assert found.notes[-1] == "for GPU 1; set 2, 7 alike"
 
     def test_a_trace_of_nvidia_numbers_it(self) -> None:
         found = for_gpus("h100-sxm5", profiled_gpus=["3"])
-        assert found.to_set == ("nvidia-smi -i 3 -lgc 1410,1410",)
+        assert found.set == ("nvidia-smi -i 3 -lgc 1410,1410",)
         assert found.notes[-1].startswith("GPU 3 is the profiler's number: look up nvidia-smi's")
         assert for_gpus("h100-sxm5", profiled_gpus=["0"]) == for_gpus("h100-sxm5")
         both = for_gpus("h100-sxm5", gpus=["1"], profiled_gpus=["3"])
-        assert both.to_reset == ("nvidia-smi -i 1 -rgc",)
+        assert both.reset == ("nvidia-smi -i 1 -rgc",)
 
     def test_a_trace_of_amd_counts_other_devices_too(self) -> None:
         found = for_gpus("rx7900xtx", profiled_gpus=["4"])
-        assert found.to_set == ("rocm-smi -d 0 --setextremum max sclk 1410",)
+        assert found.set == ("rocm-smi -d 0 --setextremum max sclk 1410",)
         assert found.notes[-1].startswith("the profile calls its GPU 4, counting other devices too")
-        assert for_gpus("rx7900xtx", gpus=["4"]).to_reset == ("rocm-smi -d 4 --resetclocks",)
+        assert for_gpus("rx7900xtx", gpus=["4"]).reset == ("rocm-smi -d 4 --resetclocks",)
 
     @pytest.mark.parametrize("gpus", [[], ["0; rm -rf ~"], ["-q"], None, 5, "12"])
     def test_what_is_no_gpu_goes_into_no_shell(self, gpus: Any) -> None:

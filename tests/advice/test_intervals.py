@@ -17,9 +17,8 @@ from synthetic.frugal import MID, new_kernels
 
 from mlscale import HardwareConfig, Profiles, load, train
 from mlscale.advice.advise import advise
-from mlscale.advice.costs import Costs, Terms
 from mlscale.advice.objectives import Limits
-from mlscale.advice.recommendation import Setting, Workload
+from mlscale.advice.recommendation import Choice, Costs, Terms, Workload
 from mlscale.advice.search import best_of_kernels, best_of_run, recommendations
 from mlscale.data.datasets import path as shipped
 from mlscale.data.grid import ConfigGrid
@@ -109,7 +108,7 @@ NUMBER = st.floats(1, 90)
 ENDS = st.tuples(NUMBER, NUMBER, NUMBER).map(lambda three: tuple(sorted(three)))
 
 
-def saving_of_power(times: list[Ends], powers: list[Ends]) -> Setting:
+def saving_of_power(times: list[Ends], powers: list[Ends]) -> Choice:
     """The best of a run at half the clock of the base, where kernels take 1 ms at 100 W."""
     grid = ConfigGrid((8,), (400.0, 800.0), (700.0,))
 

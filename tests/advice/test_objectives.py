@@ -17,13 +17,12 @@ from mlscale.advice.objectives import (
     Limits,
     best_index,
     feasible,
+    least_indices,
     limit_ratio,
     objective_values,
     pareto_front,
     saving_percent,
-    static_power,
 )
-from mlscale.errors import InputError
 
 TIME = np.array([[[4.0, 2.0], [3.0, 1.0]]])
 POWER = np.array([[[10.0, 20.0], [12.0, 60.0]]])
@@ -66,11 +65,27 @@ class TestLimits:
         kept = feasible(Limits(max_slowdown_percent=0), TIME, None, BASE_MS)
         assert kept.ravel().tolist() == [False, True, False, True]
 
-    def test_what_is_missing_keeps_no_limit(self) -> None:
-        power = POWER.copy()
-        power[0, 0, 0] = np.nan
-        kept = feasible(Limits(), TIME, power, BASE_MS)
-        assert kept.ravel().tolist() == [False, True, True, True]
+    @pytest.mark.parametrize(
+        ("limits", "quantity", "keeps"),
+        [
+            (Limits(), "time", False),
+            (Limits(), "power", True),
+            (Limits(max_power_w=99), "power", False),
+        ],
+    )
+    def test_what_is_missing_keeps_no_limit(
+        self, limits: Limits, quantity: str, keeps: bool
+    ) -> None:
+        """Power that is not known keeps limits of time."""
+        values = {"time": TIME.copy(), "power": POWER.copy()}
+        values[quantity][0, 0, 0] = np.nan
+        kept = feasible(limits, values["time"], values["power"], BASE_MS)
+        assert kept.ravel().tolist() == [keeps, True, True, True]
+
+    def test_an_objective_that_is_not_known_is_the_least_of_none(self) -> None:
+        values, allowed = np.array([[np.nan, 2.0, 1.0]]), np.array([[True, True, True]])
+        assert least_indices([values], allowed).tolist() == [2]
+        assert least_indices([values, -values], np.array([[True, False, False]])).tolist() == [0]
 
 
 class TestBest:
@@ -210,29 +225,8 @@ class TestParetoFront:
             assert values[best] == pytest.approx(values[on_front].min(), rel=1e-9)
 
 
-class TestStaticPower:
-    @pytest.mark.parametrize(
-        ("kind", "given", "added"),
-        [("board", None, 0.0), (None, None, 0.0), ("dynamic", None, None), ("dynamic", 5.0, 5.0)],
-    )
-    def test_what_is_added(self, kind: str | None, given: float | None, added: float) -> None:
-        assert static_power(kind, given) == added
-
-    def test_beside_board_power_there_is_none(self) -> None:
-        with refused("power_w is board power, static power included: leave"):
-            static_power("board", 5.0)
-
-
-@pytest.mark.parametrize(
-    ("limit", "message"),
-    [
-        (
-            {"max_slowdown_percent": -5},
-            "max_slowdown_percent must be finite and at least 0",
-        ),
-        ({"max_time_ms": 0}, "max_time_ms must be finite and positive, not 0"),
-    ],
-)
-def test_a_senseless_limit_is_refused(limit: dict[str, float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("limit", [{"max_slowdown_percent": -5}, {"max_time_ms": 0}])
+def test_a_senseless_limit_is_refused(limit: dict[str, float]) -> None:
+    [name] = limit
+    with refused(f"{name} must be finite and (at least 0|positive, not 0)"):
         Limits(**limit)

@@ -1,15 +1,13 @@
 """mlscale advise: what it prints in each format, and what it refuses."""
 
 import csv
-import io
-import json
 import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, note_texts, refuse, succeed
+from command import Cli, note_texts
 from synthetic import frugal
 
 MID_SETTINGS = frugal.MID.as_dict()
@@ -23,40 +21,34 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return frugal.files(tmp_path)
 
 
-def test_a_pipe_is_read_as_a_file_is(
-    capsys: Capture, files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_pipe_is_read_as_a_file_is(cli: Cli, files: tuple[Path, Path], tmp_path: Path) -> None:
     model, profile = files
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writing = threading.Thread(target=lambda: pipe.write_bytes(profile.read_bytes()))
     writing.start()
-    out, _ = succeed(capsys, "advise", model, pipe)
+    out = cli("advise", model, pipe)
     writing.join()
-    assert out == succeed(capsys, "advise", model, profile)[0]
+    assert out == cli("advise", model, profile)
 
 
 class TestFormats:
-    def test_table(self, capsys: Capture, files: tuple[Path, Path]) -> None:
-        out, err = succeed(capsys, "advise", *files)
+    def test_table(self, cli: Cli, files: tuple[Path, Path]) -> None:
+        out, err = cli.both("advise", *files)
         assert err == "mlscale: note P02: busy_bandwidth 1.091 above trained 1.073 (1 kernel)\n"
         words = " ".join(out.split())
         assert words.startswith("Set the CU count to 16 (now 8) and the engine clock to 400 MHz ")
         # The run takes 4.8 ms at 34.48 W in place of 6 ms at 65.84 W.
         assert "20 % faster, 58 % less energy." in words
         assert "\n  no limit" in out
-        out, _ = succeed(capsys, "advise", *files, "--all")
-        lines = [line.split() for line in out.splitlines()]
+        lines = [line.split() for line in cli("advise", *files, "--all").splitlines()]
         # In the run, at 400 MHz, the compute kernel takes 2 ms x 8/16 x 800/400.
         assert ["1", "bandwidth0", "66.7", "%", "-30.0", "%", "-63.3", "%"] in lines
         assert ["2", "compute0", "33.3", "%", "+0.0", "%", "-47.6", "%"] in lines
         assert any(line[:1] == ["front"] for line in lines)
 
-    def test_json_is_one_document_with_all_digits(
-        self, capsys: Capture, files: tuple[Path, Path]
-    ) -> None:
-        out, _ = succeed(capsys, "advise", *files, "--format", "json", "--max-slowdown", "10")
-        document = json.loads(out)
+    def test_json_is_one_document_with_all_digits(self, cli: Cli, files: tuple[Path, Path]) -> None:
+        document = cli.json("advise", *files, "--max-slowdown", "10")
         assert document["objective"] == "energy"
         assert document["limits"] == {
             "max_power_w": None,
@@ -76,9 +68,8 @@ class TestFormats:
             "text": "busy_bandwidth 1.091 above trained 1.073",
         }
 
-    def test_csv_has_a_row_for_each_choice(self, capsys: Capture, files: tuple[Path, Path]) -> None:
-        out, _ = succeed(capsys, "advise", *files, "--minimize", "power", "--format", "csv")
-        rows = list(csv.DictReader(io.StringIO(out)))
+    def test_csv_has_a_row_for_each_choice(self, cli: Cli, files: tuple[Path, Path]) -> None:
+        rows = cli.csv("advise", *files, "--minimize", "power")
         compute = [row for row in rows if row["kernel"] == "compute0"]
         # Least power at 400 MHz, for the kernel and for the run.
         assert [(r["engine_mhz"], r["at"]) for r in compute] == [
@@ -90,37 +81,27 @@ class TestFormats:
         assert compute[1]["power_percent_low"] == ""
         assert {row["at"] for row in rows} == {"answer", "best"}
 
-    def test_the_name_of_the_file_says_the_format(self, capsys: Capture, tmp_path: Path) -> None:
-        files = frugal.files(tmp_path)
-        for form in ("csv", "json"):
-            succeed(capsys, "advise", *files, "-o", tmp_path / f"advice.{form}")
-            printed, _ = succeed(capsys, "advise", *files, "--format", form)
-            assert (tmp_path / f"advice.{form}").read_text() == printed
-        said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.parquet")
-        assert "advice on one run is not written as Parquet; name a file *.csv or *.json" in said
-        said = refuse(capsys, tmp_path, "advise", *files, "-o", tmp_path / "advice.html")
-        assert "advice.html: 'mlscale report' writes a page of these files" in said
-
-    def test_csv_says_warnings_on_stderr(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_csv_says_warnings_on_stderr(self, cli: Cli, tmp_path: Path) -> None:
         model, profile = frugal.files(tmp_path, power=None)
-        out, err = succeed(capsys, "advise", model, profile, "--format", "csv")
+        out, err = cli.both("advise", model, profile, "--format", "csv")
         warning = "mlscale: note P04: looking for the lowest clock, not least energy: "
         assert warning + "the profile has no power_w; give --power" in err
         assert "warning" not in out
 
     @pytest.mark.parametrize("form", ["table", "json", "csv"])
     def test_a_file_gets_what_the_terminal_would(
-        self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path, form: str
+        self, cli: Cli, files: tuple[Path, Path], tmp_path: Path, form: str
     ) -> None:
-        printed, _ = succeed(capsys, "advise", *files, "--format", form)
-        out, _ = succeed(capsys, "advise", *files, "--format", form, "-o", tmp_path / "file")
-        assert out == ""
-        assert (tmp_path / "file").read_text(encoding="utf-8") == printed
+        """Its name says the format, unless it is said."""
+        printed = cli("advise", *files, "--format", form)
+        file = tmp_path / f"advice.{form}"
+        said = ("--format", form) if form == "table" else ()
+        assert cli("advise", *files, *said, "-o", file) == ""
+        assert file.read_text(encoding="utf-8") == printed
 
-    def test_static_power_makes_dynamic_power_whole(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_static_power_makes_dynamic_power_whole(self, cli: Cli, tmp_path: Path) -> None:
         files = frugal.files(tmp_path, power_kind="dynamic")
-        out, _ = succeed(capsys, "advise", *files, "--static-power", 1000, "--format", "json")
-        compute: dict[str, Any] = json.loads(out)["kernels"][1]
+        compute: dict[str, Any] = cli.json("advise", *files, "--static-power", 1000)["kernels"][1]
         assert compute["best"]["at"]["engine_mhz"] == 1000
         assert compute["best"]["power_w"][0] == pytest.approx(1100, rel=1e-9)
 
@@ -139,16 +120,14 @@ class TestOfTheRun:
             writer.writeheader()
             writer.writerows(rows)
 
-    def test_weights_decide(
-        self, capsys: Capture, files: tuple[Path, Path], tmp_path: Path
-    ) -> None:
+    def test_weights_decide(self, cli: Cli, files: tuple[Path, Path], tmp_path: Path) -> None:
         # By hand in tests/advice/test_advise.py: 400 MHz of one launch each, 600 MHz of 100 of
         # the compute kernel.
         weights = tmp_path / "weights.csv"
         weights.write_text("kernel,launches\ncompute0,100\n", encoding="utf-8")
-        given = ["advise", *files, "--format", "json"]
-        once = json.loads(succeed(capsys, *given)[0])
-        weighted = json.loads(succeed(capsys, *given, "--weights", weights)[0])
+        given = ["advise", *files]
+        once = cli.json(*given)
+        weighted = cli.json(*given, "--weights", weights)
         assert once["answer"]["at"]["engine_mhz"] == 400
         assert once["run"]["launches"] is None
         assert weighted["answer"]["at"]["engine_mhz"] == 600
@@ -157,8 +136,7 @@ class TestOfTheRun:
         compute = weighted["kernels"][0]
         assert (compute["launches"], compute["share_percent"]) == (100, pytest.approx(200 / 2.04))
         assert compute["at_answer"]["slowdown_percent"][0] == pytest.approx(-100 / 3)
-        text = succeed(capsys, "advise", *files, "--weights", weights, "--format", "csv")[0]
-        rows = csv.DictReader(io.StringIO(text))
+        rows = cli.csv("advise", *files, "--weights", weights)
         first = next(row for row in rows if row["kernel"] == "compute0")
         assert (first["launches"], float(first["share_percent"])) == (
             "100.0",
@@ -166,67 +144,22 @@ class TestOfTheRun:
         )
 
     def test_a_kernel_without_counters_rides_along(
-        self, capsys: Capture, files: tuple[Path, Path]
+        self, cli: Cli, files: tuple[Path, Path]
     ) -> None:
         self.riders(files[1])
-        document = json.loads(succeed(capsys, "advise", *files, "--format", "json")[0])
+        document = cli.json("advise", *files)
         assert document["run"]["counters_cover_percent"] == pytest.approx(12)
         [note] = [note for note in document["notes"] if note["kernels"] == ["rider"]]
         assert note["text"].startswith("no counters")
-        predicted, _ = succeed(capsys, "predict", *files, "--format", "csv")
-        assert "rider" in predicted
+        assert "rider" in cli("predict", *files, "--format", "csv")
 
-    def test_or_is_left_out(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+    def test_or_is_left_out(self, cli: Cli, files: tuple[Path, Path]) -> None:
         self.riders(files[1])
         given = [*files, "--profiled-only"]
-        document = json.loads(succeed(capsys, "advise", *given, "--format", "json")[0])
+        document = cli.json("advise", *given)
         assert [kernel["kernel"] for kernel in document["kernels"]] == ["bandwidth0", "compute0"]
         left_out = "left out, as without counters: 1 kernel ('rider'), 88.0 % of the run's time"
         assert left_out in note_texts(document)
-        predicted, err = succeed(capsys, "predict", *given, "--format", "csv")
+        predicted, err = cli.both("predict", *given, "--format", "csv")
         assert "rider" not in predicted
         assert left_out in err
-
-
-class TestRefused:
-    @pytest.mark.parametrize(
-        ("options", "complaint"),
-        [
-            (["--minimize", "joy"], "argument --minimize: 'joy' is none of energy, edp"),
-            (
-                ["--max-power", "0"],
-                "argument --max-power: '0' is not a positive, finite number; see",
-            ),
-            (
-                ["--max-slowdown", "-3"],
-                "--max-slowdown: '-3' is not a finite number of at least 0; see",
-            ),
-            (["--static-power", "9"], "power_w is board power, static power included"),
-            (
-                ["--max-power", "30"],
-                "the whole run: no configuration keeps a power of at most 30 W; the",
-            ),
-        ],
-    )
-    def test_options(
-        self,
-        capsys: Capture,
-        files: tuple[Path, Path],
-        tmp_path: Path,
-        options: list[str],
-        complaint: str,
-    ) -> None:
-        assert complaint in refuse(capsys, tmp_path, "advise", *files, *options)
-
-    def test_what_power_cannot_tell(self, capsys: Capture, tmp_path: Path) -> None:
-        files = frugal.files(tmp_path, power_kind="dynamic")
-        said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "edp")
-        assert said == (
-            "the objective 'edp' needs the whole power: power_w is dynamic power; give the rest "
-            "of the board's power as --static-power W"
-        )
-        files = frugal.files(tmp_path, power=None)
-        said = refuse(capsys, tmp_path, "advise", *files, "--minimize", "energy")
-        assert (
-            said == "the objective 'energy' needs power: the profile has no power_w; give --power"
-        )

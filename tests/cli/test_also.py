@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, flat, note_texts, refuse, succeed
+from command import Cli, flat, note_texts
 from report_pages import runs_of
 from synthetic import bottleneck_kernels as made
 
@@ -35,10 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestPoints:
-    def errors(self, capsys: Capture, folder: Path, *more: object) -> list[float]:
+    def errors(self, cli: Cli, folder: Path, *more: object) -> list[float]:
         """Mean error of time and of power [%] against truth.csv."""
-        given = ["predict", folder / "m.mlscale", folder / "profile.csv", "--json", *more]
-        rows = json.loads(succeed(capsys, *given)[0])["predictions"]
+        given = ["predict", folder / "m.mlscale", folder / "profile.csv", *more]
+        rows = cli.json(*given)["predictions"]
         with (folder / "truth.csv").open(encoding="utf-8") as file:
             truth = {
                 (row["kernel"], float(row["engine_mhz"]), float(row["memory_mhz"])): row
@@ -54,25 +54,23 @@ class TestPoints:
             errors.append(float(100 * np.abs(off).mean()))
         return errors
 
-    def test_condition_time_and_power(self, capsys: Capture, folder: Path) -> None:
-        plain = self.errors(capsys, folder)
-        one = self.errors(capsys, folder, "--also", f"{folder}/truth.csv@{CONFIG}")
+    def test_condition_time_and_power(self, cli: Cli, folder: Path) -> None:
+        plain = self.errors(cli, folder)
+        one = self.errors(cli, folder, "--also", f"{folder}/truth.csv@{CONFIG}")
         for before, after, least in zip(plain, one, (8, 4), strict=True):
             assert before > least
             assert after < before / 2
-        every = self.errors(capsys, folder, "--also", folder / "truth.csv")
+        every = self.errors(cli, folder, "--also", folder / "truth.csv")
         assert every[0] < 1
 
-    def test_move_advice_and_the_page(self, capsys: Capture, folder: Path, tmp_path: Path) -> None:
+    def test_move_advice_and_the_page(self, cli: Cli, folder: Path, tmp_path: Path) -> None:
         files, also = (folder / "m.mlscale", folder / "profile.csv"), folder / "truth.csv"
-        asked = ("advise", *files, "--commands", "--json", "--minimize", "time")
-        documents = [
-            json.loads(succeed(capsys, *asked, *more)[0]) for more in ((), ("--also", also))
-        ]
+        asked = ("advise", *files, "--commands", "--minimize", "time")
+        documents = [cli.json(*asked, *more) for more in ((), ("--also", also))]
         best = [one["kernels"][0]["best"]["time_ms"] for one in documents]
         assert best[0] != best[1]
         given = ("report", *files, "--minimize", "time", "-o", tmp_path / "page.html")
-        succeed(capsys, *given, "--also", also)
+        cli(*given, "--also", also)
         [run] = runs_of((tmp_path / "page.html").read_text(encoding="utf-8"))
         assert run["document"] == documents[1]
         assert len(run["document"]["measured"]) > 0
@@ -89,10 +87,10 @@ class TestPoints:
         ],
     )
     def test_what_is_refused(
-        self, capsys: Capture, folder: Path, model: str, also: str, message: str
+        self, cli: Cli, folder: Path, model: str, also: str, message: str
     ) -> None:
         given = ["predict", folder / f"{model}.mlscale", folder / "profile.csv"]
-        assert message in refuse(capsys, folder, *given, "--also", f"{folder}/{also}")
+        assert message in cli.refused(*given, "--also", f"{folder}/{also}", folder=folder)
 
 
 class TestWhatWasMeasured:
@@ -105,12 +103,10 @@ class TestWhatWasMeasured:
         return path
 
     @pytest.mark.parametrize(("mhz", "more"), [(1005, 0), (1000, 1)])  # the GPU has steps of 15
-    def test_is_a_row_of_its_own(
-        self, capsys: Capture, tmp_path: Path, mhz: int, more: int
-    ) -> None:
+    def test_is_a_row_of_its_own(self, cli: Cli, tmp_path: Path, mhz: int, more: int) -> None:
         base = self.a100(tmp_path / "base.csv", "k,1410,1,300")
         also = "--also", self.a100(tmp_path / "also.csv", f"k,{mhz},1.2,200")
-        rows = json.loads(succeed(capsys, "predict", base, *also, "--json")[0])["predictions"]
+        rows = cli.json("predict", base, *also)["predictions"]
         [row] = [row for row in rows if row["engine_mhz"] == mhz]
         for name, value in (("time_ms", 1.2), ("power_w", 200)):
             measured = [row[name], row[f"{name}_low"], row[f"{name}_high"]]
@@ -118,62 +114,54 @@ class TestWhatWasMeasured:
         assert row["energy_mj"] == pytest.approx(240)
         assert row["flags"] == ["measured"]
         assert len({row["engine_mhz"] for row in rows}) == 61 + more
-        table, _ = succeed(capsys, "predict", base, *also, "--at", f"engine={mhz}")
-        assert "  = measured\n" in table
-        document = json.loads(succeed(capsys, "advise", base, *also, "--json")[0])
-        run = flat(*document["measured"])
+        assert "  = measured\n" in cli("predict", base, *also, "--at", f"engine={mhz}")
+        run = flat(*cli.json("advise", base, *also)["measured"])
         assert (run["engine_mhz"], run["time_ms"], run["power_w"]) == (mhz, 1.2, 200)
-        lines = succeed(capsys, "advise", base, *also, "--all")[0].splitlines()
+        lines = cli("advise", base, *also, "--all").splitlines()
         at = next(at for at, line in enumerate(lines) if line.startswith("  measured "))
         assert lines[at + 1].split() == f"{mhz} MHz +20.0 % 200 W -20.0 %".split()
 
-    def test_is_the_best_as_it_was_measured(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_is_the_best_as_it_was_measured(self, cli: Cli, tmp_path: Path) -> None:
         """100 W: no clock near it is predicted to need less than 120 mJ."""
         base = self.a100(tmp_path / "base.csv", "k,1410,1,300")
         also = "--also", self.a100(tmp_path / "also.csv", "k,1005,1.2,100")
-        asked = ("--minimize", "energy", "--max-slowdown", 20.000001, "--json")
-        document = json.loads(succeed(capsys, "advise", base, *also, *asked)[0])
-        best = flat(document["answer"])
+        asked = ("--minimize", "energy", "--max-slowdown", 20.000001)
+        best = flat(cli.json("advise", base, *also, *asked)["answer"])
         assert (best["engine_mhz"], best["energy_mj"]) == (1005, pytest.approx(120))
         assert best["slowdown_percent"] == pytest.approx(20)
         assert best["energy_percent"] == pytest.approx(-60)
 
-    def test_may_be_of_some_kernels_and_of_time_alone(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_may_be_of_some_kernels_and_of_time_alone(self, cli: Cli, tmp_path: Path) -> None:
         """The run is then no measured one."""
         base = self.a100(tmp_path / "base.csv", "a,1410,1,300", "b,1410,1,300")
         also = "--also", self.a100(tmp_path / "also.csv", "a,1000,1.2,")
-        rows = json.loads(succeed(capsys, "predict", base, *also, "--json")[0])["predictions"]
+        rows = cli.json("predict", base, *also)["predictions"]
         a, b = (row for row in rows if row["engine_mhz"] == 1000)
         assert a["time_ms"] == a["time_ms_high"] == 1.2
         assert a["power_w"] < a["power_w_high"]
         assert [row["flags"][0] for row in (a, b)] == ["time measured", "interpolated"]
         assert b["time_ms"] < b["time_ms_high"]
-        document = json.loads(succeed(capsys, "advise", base, *also, "--json")[0])
-        assert document["measured"] == []
+        assert cli.json("advise", base, *also)["measured"] == []
 
 
 class TestRealReadings:
-    def advice(self, capsys: Capture, folder: Path, base: str, also: str) -> Any:
+    def advice(self, cli: Cli, folder: Path, base: str, also: str) -> Any:
         files = [folder / "cases" / name for name in (base, also)]
-        out, err = succeed(capsys, "advise", files[0], "--also", files[1], "--json")
+        out, err = cli.both("advise", files[0], "--also", files[1], "--json")
         assert "no clock seems to matter" not in err
         return json.loads(out)
 
-    def test_below_the_clocks_listed_are_used_and_noted(
-        self, capsys: Capture, data_folder: Path
-    ) -> None:
+    def test_below_the_clocks_listed_are_used_and_noted(self, cli: Cli, data_folder: Path) -> None:
         """An RTX 4000 Ada at 920 MHz, of which 1125 MHz is the lowest that is predicted else."""
         files = ("2-base-1683.csv", "2-also-920-refused.csv")
-        document = self.advice(capsys, data_folder, *files)
+        document = self.advice(cli, data_folder, *files)
         measured = flat(*document["measured"])
         assert (measured["engine_mhz"], round(measured["time_ms"])) == (920, 81170)
         assert any("engine_mhz 920 is below" in text for text in note_texts(document))
 
     def test_a_percent_of_clock_away_are_not_said_to_matter_nothing(
-        self, capsys: Capture, data_folder: Path
+        self, cli: Cli, data_folder: Path
     ) -> None:
         """1545 MHz beside 1560 MHz cannot change time by more than 1 %."""
         files = ("5-base-1560.csv", "5-also-1545-and-975.csv")
-        assert len(self.advice(capsys, data_folder, *files)["measured"]) == 2
+        assert len(self.advice(cli, data_folder, *files)["measured"]) == 2

@@ -4,8 +4,6 @@ The files are those that ship and those of docs/logs; what they give is said by 
 shares and slowdowns of made kernels are by hand, from the laws of synthetic.frugal.
 """
 
-import csv
-import io
 import json
 import re
 import shlex
@@ -16,17 +14,16 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 from synthetic import frugal
 from synthetic import kernels as made
 
 import mlscale
 from mlscale import Profiles, train
 from mlscale.advice.advise import advise
-from mlscale.advice.document import document
+from mlscale.advice.answer import answer_by
 from mlscale.advice.objectives import Limits
-from mlscale.cli.answer import Layout, text
-from mlscale.cli.main import main
+from mlscale.cli.advise_text import Layout, text
 from mlscale.text import short_names
 
 ROOT = Path(__file__).parents[2]
@@ -65,10 +62,10 @@ def words(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("words", ASKED, indirect=True)
 @pytest.mark.parametrize("columns", [80, 100])
 def test_it_fits_a_terminal_with_or_without_colours(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: list[str], columns: int
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str], columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    out, err = succeed(capsys, *words)
+    out, err = cli.both(*words)
     lines = out.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= columns
@@ -77,17 +74,10 @@ def test_it_fits_a_terminal_with_or_without_colours(
     assert not re.search(r"mlscale: |flag", out)
     assert err.count("\n") <= 2
     assert all(line.startswith("mlscale: ") for line in err.splitlines())
-    coloured, _ = succeed(capsys, *words, "--color", "always")
+    coloured = cli(*words, "--color", "always")
     assert coloured.startswith("  \x1b[1;32m")
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == out
-    assert succeed(capsys, *words, "--color", "never")[0] == out
-
-
-@pytest.mark.parametrize("words", ASKED, indirect=True)
-def test_the_document_is_as_its_schema_says(capsys: Capture, words: list[str]) -> None:
-    out, err = succeed(capsys, *words, "--json", "--commands")
-    jsonschema.validate(json.loads(out), SCHEMA)
-    assert err == ""
+    assert cli(*words, "--color", "never") == out
 
 
 def choices(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -103,12 +93,28 @@ def choices(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return named
 
 
+CHANGES = {"slowdown_percent": "time_ms", "energy_percent": "energy_mj", "power_percent": "power_w"}
+
+
 @pytest.mark.parametrize("words", ASKED, indirect=True)
-def test_csv_has_the_values_and_ends_of_the_document(capsys: Capture, words: list[str]) -> None:
+def test_the_document_is_as_its_schema_says(cli: Cli, words: list[str]) -> None:
+    """And each change of the run, with its ends, is what the values at its base say, by hand."""
+    out, err = cli.both(*words, "--json", "--commands")
+    found = json.loads(out)
+    jsonschema.validate(found, SCHEMA)
+    assert err == ""
+    for (kernel, _), choice in choices(found).items():
+        for change, name in CHANGES.items() if not kernel else ():
+            if choice[change] and choice[name]:
+                by_hand = [end and 100 * (end / found["run"][name] - 1) for end in choice[name]]
+                assert choice[change] == pytest.approx(by_hand, abs=1e-6), (change, choice)
+
+
+@pytest.mark.parametrize("words", ASKED, indirect=True)
+def test_csv_has_the_values_and_ends_of_the_document(cli: Cli, words: list[str]) -> None:
     """JSON has [value, low, high], CSV NAME, NAME_low and NAME_high; none is beyond its ends."""
-    expected = choices(json.loads(succeed(capsys, *words, "--json")[0]))
-    rows = csv.DictReader(io.StringIO(succeed(capsys, *words, "--format", "csv")[0]))
-    found = {(row["number"], row["at"]): row for row in rows if row["at"] != "cap"}
+    expected = choices(cli.json(*words))
+    found = {(row["number"], row["at"]): row for row in cli.csv(*words) if row["at"] != "cap"}
     assert found.keys() == expected.keys()
     has_ends = False
     for key, row in found.items():
@@ -130,66 +136,53 @@ def test_the_schema_refuses_what_is_no_answer() -> None:
 
 
 class TestNotes:
-    def test_are_spelled_out_on_stderr(self, capsys: Capture) -> None:
-        out, few = succeed(capsys, "advise", "h100-by-hand.csv")
-        again, every = succeed(capsys, "advise", "h100-by-hand.csv", "--notes")
+    def test_are_spelled_out_on_stderr(self, cli: Cli) -> None:
+        out, few = cli.both("advise", "h100-by-hand.csv")
+        again, every = cli.both("advise", "h100-by-hand.csv", "--notes")
         assert again == out
         assert few.count("\n") == 2 < every.count("\n")
-        found = json.loads(succeed(capsys, "advise", "h100-by-hand.csv", "--json")[0])
+        found = cli.json("advise", "h100-by-hand.csv")
         assert all(note["text"] in every for note in found["notes"])
-
-    def test_a_refusal_stands_without_those_that_are_no_warning(self, capsys: Capture) -> None:
-        assert main(["advise", "h100-by-hand.csv", "--max-power", "500"]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert err.startswith("mlscale: error: ")
-        assert err.count("\n") == 1
 
 
 class TestRequired:
     @pytest.mark.parametrize(("least", "status"), [("low", 0), ("medium", 0), ("high", 3)])
     def test_an_answer_less_sure_has_a_status_of_its_own(
-        self, capsys: Capture, least: str, status: int
+        self, cli: Cli, least: str, status: int
     ) -> None:
         """A profile of a GPU that no model learnt from."""
-        assert main(["advise", "h100-by-hand.csv", "--require", f"sure={least}"]) == status
-        out, err = capsys.readouterr()
+        out, err = cli.ended(status, "advise", "h100-by-hand.csv", "--require", f"sure={least}")
         assert "How sure: medium." in out
         said = "mlscale: error: --require sure=high is not met: the answer is medium\n"
         assert err.endswith(said) == (status == 3)
 
-    def test_two_readings_are_surer_than_one(self, capsys: Capture) -> None:
+    def test_two_readings_are_surer_than_one(self, cli: Cli) -> None:
         fast, slow = (ROOT / "docs/logs" / f"training-{mhz}.csv" for mhz in (1755, 1170))
         for more, sure in (((), "low"), (("--also", slow), "high")):
-            out, _ = succeed(capsys, "advise", fast, *more, "--json")
-            assert json.loads(out)["sure"] == sure
-
-    def test_other_words_are_refused(self, capsys: Capture, tmp_path: Path) -> None:
-        said = refuse(capsys, tmp_path, "advise", "h100-by-hand.csv", "--require", "medium")
-        assert "'medium' is none of sure=low, sure=medium, sure=high" in said
+            assert cli.json("advise", fast, *more)["sure"] == sure
 
 
 class TestMenu:
-    def test_least_energy_without_a_limit_of_time(self, capsys: Capture) -> None:
+    def test_least_energy_without_a_limit_of_time(self, cli: Cli) -> None:
         """The answer is that of 5 %; each entry is what is best under its own limit."""
         fast, slow = (ROOT / "docs/logs" / f"training-{mhz}.csv" for mhz in (1755, 1170))
-        asked = ["advise", fast, "--also", slow, "--json"]
-        found = json.loads(succeed(capsys, *asked)[0])
+        asked = ["advise", fast, "--also", slow]
+        found = cli.json(*asked)
         assert [offer["max_slowdown_percent"] for offer in found["menu"]] == [2, 5, 10, None]
         energies = [offer["energy_mj"][0] for offer in found["menu"]]
         assert energies == sorted(energies, reverse=True)
         for offer in found["menu"][:3]:
             most = offer.pop("max_slowdown_percent")
-            limited = json.loads(succeed(capsys, *asked, "--max-slowdown", most)[0])
+            limited = cli.json(*asked, "--max-slowdown", most)
             assert limited["menu"] is None
             assert limited["answer"] == offer
             assert (found["answer"] == offer) == (most == 5)
 
-    def test_a_limit_of_power_may_need_more_time(self, capsys: Capture) -> None:
+    def test_a_limit_of_power_may_need_more_time(self, cli: Cli) -> None:
         """350 W are drawn from 1230 MHz down, some 20 % slower."""
         fast, slow = (ROOT / "docs/logs" / f"training-{mhz}.csv" for mhz in (1755, 1170))
-        asked = ["advise", fast, "--also", slow, "--max-power", 350, "--json"]
-        found = json.loads(succeed(capsys, *asked)[0])
+        asked = ["advise", fast, "--also", slow, "--max-power", 350]
+        found = cli.json(*asked)
         assert found["limits"]["max_slowdown_percent"] is None
         assert [offer["max_slowdown_percent"] for offer in found["menu"]] == [None]
 
@@ -204,7 +197,7 @@ def kernels(count: int) -> Profiles:
 def table(profiles: Profiles, percent: float, layout: Layout | None = None) -> list[str]:
     """The lines of an answer, of the lowest clock that keeps so many percent."""
     advice = advise(MODEL, profiles, "clock", Limits(max_slowdown_percent=percent))
-    return text(document(advice, "made"), layout or Layout()).splitlines()
+    return text(answer_by(advice, "made"), layout or Layout()).splitlines()
 
 
 class TestKernels:
@@ -252,24 +245,20 @@ class TestKernels:
         assert len(yellow) == 1
         assert re.search(r"compute0 .*\+100.0 %\x1b\[0m$", yellow[0])
 
-    def test_one_by_its_number_or_a_part_of_its_name(self, capsys: Capture) -> None:
+    def test_one_by_its_number_or_a_part_of_its_name(self, cli: Cli) -> None:
         asked = ["advise", "h100-by-hand.csv", "--kernel"]
-        by_number, _ = succeed(capsys, *asked, 2)
-        assert by_number == succeed(capsys, *asked, "tria")[0]
+        by_number = cli(*asked, 2)
+        assert by_number == cli(*asked, "tria")
         first, share, at_answer, best, *_ = by_number.splitlines()
         assert first.startswith("  2  triad(float *, ")
         assert share == "  40.4 % of the run's time, 1 launch"
         assert at_answer.startswith("  At 1920 MHz: 0.0 % slower (time ")
         assert best.startswith("  Its best, ")
-        assert main([str(word) for word in (*asked, "a")]) == 2
-        assert "several kernels have it; give a number: 1, 2" in capsys.readouterr().err
-        assert main([str(word) for word in (*asked, "gemv")]) == 2
-        assert "--kernel gemv: no kernel has it" in capsys.readouterr().err
 
 
-def test_commands_stand_whole_at_the_end(capsys: Capture) -> None:
+def test_commands_stand_whole_at_the_end(cli: Cli) -> None:
     log = ROOT / "docs/logs/training-1755.csv"
-    out, _ = succeed(capsys, "advise", log, "--max-slowdown", 5, "--commands")
+    out = cli("advise", log, "--max-slowdown", 5, "--commands")
     assert "\n  To set it:\n    nvidia-smi -i 0 -lgc 1680,1680\n" in out
     assert "\n  To reset it:\n    nvidia-smi -i 0 -rgc\n" in out
     assert out.rpartition("For a surer answer:\n")[2].startswith("    nvidia-smi -i 0 -lgc 1050")

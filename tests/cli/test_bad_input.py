@@ -3,24 +3,26 @@
 Tables are those of tidy.rows(), made: two kernels at 4 configurations, the second is at row 6 to 9.
 """
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import COMMANDS, DVFS, Capture, Rows, at_base, in_format_of, refuse, succeed, train
+from command import COMMANDS, DVFS, Cli, Rows, in_format_of
 from synthetic import tidy
 
 from mlscale.data.datasets import path
 
-pytestmark = pytest.mark.usefixtures("one_process")
+pytestmark = pytest.mark.usefixtures("one_process", "in_an_empty_folder")
 LEFT_OUT = None
 
 
 @pytest.fixture
-def attempt(capsys: Capture, tmp_path: Path) -> Callable[..., str]:
+def attempt(cli: Cli, tmp_path: Path) -> Callable[..., str]:
     """Run a command that reads a file; it must be refused, and its complaint is given."""
-    model = train(capsys, tmp_path, tidy.rows(), "--predictor", "mean-surface")
+    model = cli.train(tidy.rows(), "--predictor", "mean-surface")
 
     def run(command: str, file: Path) -> str:
         arguments = {
@@ -29,7 +31,7 @@ def attempt(capsys: Capture, tmp_path: Path) -> Callable[..., str]:
             "import": ["import", "dvfs", file, "--device", "gtx980"],
             "study": ["study", "errors", file, "--predictor", "mean-surface"],
         }[command]
-        return refuse(capsys, tmp_path, *arguments, "-o", tmp_path / "output")
+        return cli.refused(*arguments, "-o", tmp_path / "output")
 
     return run
 
@@ -86,149 +88,136 @@ def test_a_ragged_row(attempt: Callable[..., str], tmp_path: Path, command: str)
     assert attempt(command, file).startswith(f"{file}: row 10: has 3 fields, the header has")
 
 
-@pytest.mark.parametrize("command", ["train", "study errors"])
-@pytest.mark.parametrize(
-    ("base", "problem"),
-    [
-        ("engine=600,memory=700", "engine_mhz 600 is not on the grid; it has 400, 800"),
-        ("engine=400", "'engine=400' gives no memory_mhz; one of 500, 700"),
-        ("middle", "argument --base: 'middle' is no setting; cu, engine and memory are"),
-    ],
-)
-def test_a_base_that_is_none(
-    capsys: Capture, tmp_path: Path, command: str, base: str, problem: str
-) -> None:
-    file = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
-    given = [*command.split(), file, "--base", base, "-o", tmp_path / "out"]
-    assert refuse(capsys, tmp_path, *given).removeprefix("'table': ").startswith(problem)
-
-
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
-        ("engine=399,memory=700", "engine_mhz 399 is outside the grid (400, 800); the model "),
-        ("cu=5,engine=400,memory=700", "cu_count 5 is outside the grid (4); the model does"),
-        ("engine=0,memory=700", "'0' in 'engine=0,memory=700' must be positive and finite"),
-        ("400,700", "400 of what? Write engine=400 or memory=400"),
-    ],
-)
-def test_a_target_outside_the_grid_or_malformed(
-    capsys: Capture, tmp_path: Path, target: str, problem: str
-) -> None:
-    model = train(capsys, tmp_path, tidy.rows(), "--predictor", "mean-surface")
-    profile = tidy.write_csv(tmp_path / "profile.csv", at_base(tidy.rows()))
-    given = ["predict", model, profile, "--at", "engine=400,memory=500", "--at", target]
-    message = refuse(capsys, tmp_path, *given, "-o", tmp_path / "out")
-    assert message.removeprefix("argument --at: ").startswith(problem)
-
-
-@pytest.mark.parametrize(
-    ("profile", "said"),
-    [
-        (
-            changed(at_base(tidy.rows()), 3, engine_mhz=400.0),
-            "kernel 'second' has no row at the base cu=4,engine=800,memory=700; profile it there,",
-        ),
-        (
-            changed(at_base(tidy.rows()), loads=LEFT_OUT, stores=1),
-            "kernel 'first' has none of the features that the model learnt from, such as 'loads'",
-        ),
-        (
-            changed(at_base(tidy.rows()), loads="nan", stores=1),
-            "kernel 'first' has none of the features that the model learnt from, such as 'loads'",
-        ),
-        (
-            changed(at_base(tidy.rows()), device="other-gpu"),
-            "profile.csv: is of device 'other-gpu', the model of 'made-gpu'",
-        ),
-    ],
-)
-def test_a_profile_of_a_model_that_needs_loads(
-    capsys: Capture, tmp_path: Path, profile: Rows, said: str
-) -> None:
-    model = train(capsys, tmp_path, tidy.rows(), "--predictor", "wu")
-    file = tidy.write_csv(tmp_path / "profile.csv", profile)
-    assert said in refuse(capsys, tmp_path, "predict", model, file, "-o", tmp_path / "out")
-
-
-def test_a_simulated_model_for_a_real_gpu_is_forced(capsys: Capture, tmp_path: Path) -> None:
+def test_a_simulated_model_for_a_real_gpu_is_forced(cli: Cli, tmp_path: Path) -> None:
     """The shipped model of a simulated GCN3, and its profile as of an R9 Nano."""
     simulated = tidy.read_csv(path("simulated-gcn3-profile.csv"))
     rows = [{**row, "device": "r9nano", "memory_mhz": "500"} for row in simulated]
     file = tidy.write_csv(tmp_path / "profile.csv", rows)
     for command in ("predict", "advise"):
         given = [command, file, "--model", "simulated-gcn3"]
-        said = refuse(capsys, tmp_path, *given)
+        said = cli.refused(*given)
         assert "learnt from simulated data of 'simulated-gcn3', which say nothing of 'r9n" in said
         assert "predict nevertheless with --force" in said
-        out, _ = succeed(capsys, *given, "--force", "--json")
+        out = cli(*given, "--force", "--json")
         assert "the model was trained on simulated data, not on measurements" in out
 
 
-APART = "'wu' needs at least two training kernels whose '{}' features differ"
-EQUAL_COUNTS = changed(tidy.rows(), loads=LEFT_OUT, inst_executed=5.0)
-
-
-@pytest.mark.parametrize(
-    ("rows", "options", "said"),
-    [
-        (
-            tidy.rows(),
-            ["--clusters", 3],
-            "3 clusters cannot be made of 2 training kernels; give 1 to 2 with --clusters",
-        ),
-        (tidy.rows(["alone"]), [], APART.format("raw")),
-        (tidy.rows(), ["--leave-out", "app-first"], APART.format("raw")),
-        (EQUAL_COUNTS, ["--features", "rates"], APART.format("rates")),
-        (
-            changed(tidy.rows(), loads=LEFT_OUT),
-            ["--predictor", "wu"],
-            "the counters give no 'raw' features; there are none: profile with counters, or choose",
-        ),
-        (
-            tidy.rows(),
-            ["--leave-out", "first"],
-            "there is no application 'first' to leave out; --leave-out takes app",
-        ),
-    ],
-)
-def test_a_training_that_cannot_be(
-    capsys: Capture, tmp_path: Path, rows: Rows, options: list[object], said: str
-) -> None:
-    """Their rates differ where counters do not, by the time alone: that is no profile."""
-    file = tidy.write_csv(tmp_path / "table.csv", rows)
-    given = ["train", file, "--base", "mid", "-o", tmp_path / "out"]
-    assert said in refuse(capsys, tmp_path, *given, *options)
-
-
-@pytest.mark.parametrize(
-    ("kernels", "options", "said"),
-    [
-        ("abc", ["--clusters", 3], "3 clusters cannot be made of 2 training kernels; give 1 to 2"),
-        (["alone"], [], "the protocol 'leave-one-application-out' needs 2 applications, not 1"),
-    ],
-)
-def test_a_study_that_cannot_be(
-    capsys: Capture, tmp_path: Path, kernels: Any, options: list[object], said: str
-) -> None:
-    """A study of 3 kernels trains on 2."""
-    file = tidy.write_csv(tmp_path / "table.csv", tidy.rows(kernels))
-    given = ["study", "errors", file, *options, "-o", tmp_path / "out"]
-    assert said in refuse(capsys, tmp_path, *given)
-
-
-def test_several_tables(capsys: Capture, tmp_path: Path) -> None:
-    files = [tidy.write_csv(tmp_path / f"{name}.csv", tidy.rows()) for name in "ab"]
-    given = ["train", *files, "--base", "mid", "-o", tmp_path / "out"]
-    message = refuse(capsys, tmp_path, *given)
-    assert message == "'wu' learns from one TABLE at a time; see 'mlscale train --help'"
-
-
-def test_what_is_good_is_taken(capsys: Capture, tmp_path: Path) -> None:
+def test_what_is_good_is_taken(cli: Cli, tmp_path: Path) -> None:
     """The tables above, left alone, are good for every command: each refusal has its one cause."""
-    model = train(capsys, tmp_path, tidy.rows())
+    model = cli.train(tidy.rows())
     table = tidy.write_csv(tmp_path / "table.csv", tidy.rows())
-    succeed(capsys, "predict", model, table, "-o", tmp_path / "predicted")
-    succeed(capsys, "study", "errors", table, "--predictor", "mean-surface")
+    cli("predict", model, table, "-o", tmp_path / "predicted")
+    cli("study", "errors", table, "--predictor", "mean-surface")
     file = tidy.write_csv(tmp_path / "dvfs.csv", in_format_of("import", tidy.rows()))
-    succeed(capsys, "import", "dvfs", file, "--device", "gtx980", "-o", tmp_path / "imported")
+    cli("import", "dvfs", file, "--device", "gtx980", "-o", tmp_path / "imported")
+
+
+Attempt = Callable[[Path], str]
+
+TOO_LONG = "n" * 300  # a file's name has at most 255 bytes (Linux, limits.h)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "model"])
+class TestInput:
+    @pytest.fixture
+    def attempt(self, cli: Cli, tmp_path: Path, command: str) -> Attempt:
+        """Give the command a file to read; its complaint."""
+
+        def run(file: Path) -> str:
+            given = {
+                "train": ["train", file, "--base", "mid"],
+                "predict": ["predict", "simulated-gcn3.mlscale", file],
+                "model": ["predict", "simulated-gcn3-profile.csv", "--model", file],
+                "import": ["import", "dvfs", file, "--device", "gtx980"],
+                "study": ["study", "errors", file],
+            }[command]
+            return cli.refused(*given, "-o", tmp_path / "output")
+
+        return run
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            (b"", "is empty"),
+            (b"kernel,time_ms\n", "(there (is|are) no column|has a header but no rows)"),
+            (bytes(range(256)), "(is not a text file in UTF-8|is not text; export)"),
+        ],
+        ids=["empty", "header alone", "binary"],
+    )
+    def test_that_is_none(
+        self, attempt: Attempt, tmp_path: Path, command: str, content: bytes, problem: str
+    ) -> None:
+        file = tmp_path / "given.csv"
+        file.write_bytes(content)
+        if command == "model" and content:
+            problem = "is not a whole mlscale model file"
+        assert re.match(f"{file}: {problem}", attempt(file))
+
+    def test_that_cannot_be_read(self, attempt: Attempt, tmp_path: Path, command: str) -> None:
+        (tmp_path / "file").write_text("")
+        for file, problem in (
+            (tmp_path / "missing.csv", "No such file or directory"),
+            (tmp_path / "file" / "t.csv", "Not a directory"),
+            (Path(TOO_LONG), "File name too long"),
+        ):
+            is_name = command == "model" and file.parent == Path()
+            said = "there is no such model file" if is_name else f"cannot be read: {problem}"
+            assert attempt(file).startswith(f"{file}: {said}")
+        is_fleet = command == "predict"  # which a folder of Parquet files is
+        problem = "holds no Parquet file (*.parquet)" if is_fleet else "cannot be read: Is a direc"
+        for folder in (tmp_path, Path()):
+            assert attempt(folder).startswith(f"{folder}: {problem}")
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    def test_that_may_not_be_read(self, attempt: Attempt, tmp_path: Path) -> None:
+        file = tmp_path / "t.csv"
+        file.write_text("kernel\nk\n")
+        file.chmod(0)
+        assert attempt(file) == f"{file}: cannot be read: Permission denied"
+
+
+class TestOutput:
+    """What a study writes is a folder, which it makes; every other command writes a file."""
+
+    @pytest.fixture
+    def attempt(self, cli: Cli, tmp_path: Path, command: str) -> Attempt:
+        """Tell the command where to write; its complaint."""
+        table = tidy.write_csv(tmp_path / "table.csv", in_format_of(command, tidy.rows()))
+
+        def run(output: Path) -> str:
+            given = {
+                "train": ["train", table, "--base", "mid", "--predictor", "mean-surface"],
+                "predict": ["predict", "simulated-gcn3.mlscale", "simulated-gcn3-profile.csv"],
+                "import": ["import", "dvfs", table, "--device", "gtx980"],
+                "study": ["study", "errors", table, "--predictor", "mean-surface"],
+            }[command]
+            return cli.refused(*given, "-o", output)
+
+        return run
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_that_cannot_be(self, attempt: Attempt, tmp_path: Path) -> None:
+        (tmp_path / "taken").write_text("mine")
+        for output in (tmp_path / "taken" / "out", Path(TOO_LONG)):
+            assert attempt(output).startswith(f"{output}: cannot be ")
+
+    @pytest.mark.parametrize("command", ["train", "predict", "import"])
+    def test_that_is_a_directory_or_in_a_folder_that_is_not_there(
+        self, attempt: Attempt, tmp_path: Path
+    ) -> None:
+        (tmp_path / "taken").mkdir()
+        assert attempt(tmp_path / "taken").startswith(f"{tmp_path}/taken: is a directory")
+        output = tmp_path / "nowhere" / "out"
+        problem = f"cannot be written: there is no folder {tmp_path}/nowhere"
+        assert attempt(output) == f"{output}: {problem}"
+
+    @pytest.mark.parametrize("command", ["study"])
+    def test_that_is_a_file_is_refused_before_the_work(
+        self, attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "taken").write_text("mine")
+        monkeypatch.setattr(
+            "mlscale.studies.errors.part_errors", lambda *_: pytest.fail("too late")
+        )
+        problem = "is a file; give the name of a folder to write to"
+        assert attempt(tmp_path / "taken") == f"{tmp_path}/taken: {problem}"

@@ -4,18 +4,18 @@ Times by hand are those of tidy.rows() and of tests/synthetic/kernels.py: kernel
 10 k + 1, 2, 3, 4 ms.
 """
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 import pytest
-from command import Capture, succeed
+from command import Cli
 from synthetic import frugal, tidy
 from synthetic import kernels as made
 
 from mlscale import ConfigGrid, load
+from mlscale.cli.text import columns
 
 pytestmark = pytest.mark.usefixtures("in_an_empty_folder", "one_process")
 
@@ -45,20 +45,20 @@ REAL = {
 
 @pytest.mark.parametrize("what", REAL)
 def test_a_real_answer_fits_a_terminal(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, what: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = succeed(capsys, *REAL[what])[0].splitlines()
+    lines = cli(*REAL[what]).splitlines()
     assert 4 <= len(lines) <= 25
     assert max(map(len, lines)) <= 80
     assert all(line.startswith("  ") for line in lines if line)
 
 
 @pytest.mark.parametrize("what", ["settings", "kernels of a run", "errors"])
-def test_colours_change_no_letter(capsys: Capture, what: str) -> None:
-    plain, _ = succeed(capsys, *REAL[what])
-    assert plain == succeed(capsys, *REAL[what], "--color", "never")[0]
-    coloured, _ = succeed(capsys, *REAL[what], "--color", "always")
+def test_colours_change_no_letter(cli: Cli, what: str) -> None:
+    plain = cli(*REAL[what])
+    assert plain == cli(*REAL[what], "--color", "never")
+    coloured = cli(*REAL[what], "--color", "always")
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
     assert "\x1b[1m" in coloured
 
@@ -77,11 +77,11 @@ class TestPredict:
         data.select(kept).write(Path("p.csv"))
         return [out, ["predict", "p.csv", "--model", "m.mlscale"]]
 
-    def test_sums_of_all_kernels_by_the_law(self, capsys: Capture, given: list[list[str]]) -> None:
+    def test_sums_of_all_kernels_by_the_law(self, cli: Cli, given: list[list[str]]) -> None:
         """Where time goes with a power of each clock; slowdown and energy against the sums."""
-        succeed(capsys, *given[0])
-        document = json.loads(succeed(capsys, *given[1], "--json")[0])
-        out, _ = succeed(capsys, *given[1])
+        cli(*given[0])
+        document = cli.json(*given[1])
+        out = cli(*given[1])
         heading, table, _ = out.split("\n\n")
         lines = table.splitlines()[1:]
         sums: dict[float, tuple[float, float]] = {}
@@ -103,27 +103,27 @@ class TestPredict:
             assert row[4] == f"{100 * (mj / base_mj - 1):+.1f} %"
         count = len(document["predictions"]) // 4
         assert f"  {count} settings in all: --all, or -o all.csv." in out
-        every = succeed(capsys, *given[1], "--all")[0].split("\n\n")[1]
+        every = cli(*given[1], "--all").split("\n\n")[1]
         assert len(every.splitlines()) == 1 + count
 
-    def test_notes_are_named_and_two_of_them_spelled_out(self, capsys: Capture) -> None:
+    def test_notes_are_named_and_two_of_them_spelled_out(self, cli: Cli) -> None:
         given = ("predict", "h100-by-hand.csv")
-        out, few = succeed(capsys, *given)
+        out, few = cli.both(*given)
         assert "--notes for all." in out
-        everything = succeed(capsys, *given, "--notes")[1].splitlines()
+        everything = cli.told(*given, "--notes").splitlines()
         assert everything[: len(few.splitlines())] == few.splitlines()
         assert len(everything) > len(few.splitlines()) == 2
-        document = json.loads(succeed(capsys, *given, "--json")[0])
+        document = cli.json(*given)
         assert len(document["notes"]) == len(everything)
         for note in document["notes"]:
             assert note["kernels"] == "all" or set(note["kernels"]) < {
                 row["kernel"] for row in document["predictions"]
             }
 
-    def test_a_row_above_the_power_limit_is_marked(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_a_row_above_the_power_limit_is_marked(self, cli: Cli, tmp_path: Path) -> None:
         model, profile = frugal.files(tmp_path, "h100-sxm5", power=8)
         at = ("--at", "cu=8,engine=1000,memory=700")
-        out, _ = succeed(capsys, "predict", model, profile, *at, "--color", "always")
+        out = cli("predict", model, profile, *at, "--color", "always")
         [row] = [line for line in out.splitlines() if line.startswith("  \x1b[33m")]
         assert "  !" in row
         assert "  ! above power limit\n" in out
@@ -138,12 +138,10 @@ class TestStudies:
         data.write(Path("made.csv"))
         return Path("made.csv")
 
-    def test_best_first_with_the_figures_of_the_document(
-        self, capsys: Capture, table: Path
-    ) -> None:
+    def test_best_first_with_the_figures_of_the_document(self, cli: Cli, table: Path) -> None:
         given = ("study", "errors", table, "--quantity", "time", "--predictor", "mean-surface")
-        rows = json.loads(succeed(capsys, *given, "--json")[0])["rows"]
-        out, _ = succeed(capsys, *given)
+        rows = cli.json(*given)["rows"]
+        out = cli(*given)
         shown = out.partition("predictor")[2].splitlines()[1 : len(rows) + 1]
         rows.sort(key=lambda row: row["mape"])
         assert [line.split()[0] for line in shown] == [row["predictor"] for row in rows]
@@ -152,24 +150,22 @@ class TestStudies:
             assert (" best " in line) == row["within_error_of_best"]
         assert "8 kernels of 8 applications on made-gpu" in " ".join(out.split())
 
-    def test_at_most_eight_rows_and_always_the_trivial_one(
-        self, capsys: Capture, table: Path
-    ) -> None:
+    def test_at_most_eight_rows_and_always_the_trivial_one(self, cli: Cli, table: Path) -> None:
         """Of power: five baselines, nearest and wu with two kinds of features, and the oracle."""
         given = ("study", "errors", table, "--quantity", "power", "--predictor", "wu")
         kinds = ("--features", "raw", "--features", "raw+power", "--seeds", 1, "--clusters", 2)
-        out, _ = succeed(capsys, *given, *kinds)
+        out = cli(*given, *kinds)
         shown = out.partition("predictor")[2].partition("\n\n")[0].splitlines()[1:]
         assert len(shown) == 8
         assert {"wu", "no-scaling"} < {line.split()[0] for line in shown}
         assert "wu raw+power" in out
         assert "wu-oracle" not in out
 
-    def test_many_tables_stand_with_the_best_of_each(self, capsys: Capture, table: Path) -> None:
+    def test_many_tables_stand_with_the_best_of_each(self, cli: Cli, table: Path) -> None:
         for number in range(4):
             Path(f"t{number}.csv").write_text(table.read_text())
         tables = [f"t{number}.csv" for number in range(4)]
-        out, _ = succeed(capsys, "study", "errors", *tables, *CHEAP)
+        out = cli("study", "errors", *tables, *CHEAP)
         assert len(out.splitlines()) <= 25
         blocks = re.findall(r"^  (t\d, (?:time|power)) +[\w-]+ +[\d.]+ %", out, re.MULTILINE)
         assert blocks == [f"t{n}, {what}" for n in range(4) for what in ("time", "power")]
@@ -180,10 +176,10 @@ class TestTrain:
     def table(self) -> Path:
         return tidy.write_csv(Path("t.csv"), tidy.rows(["a", "b"]))
 
-    def test_its_left_out_error_by_hand(self, capsys: Capture, table: Path) -> None:
+    def test_its_left_out_error_by_hand(self, cli: Cli, table: Path) -> None:
         """Of two applications each predicts the other: 4/4 and 14/14 at the base, the highest."""
         given = ("train", table, "-o", "m", "--predictor", "mean-surface")
-        out, _ = succeed(capsys, *given)
+        out = cli(*given)
         first, second = [1, 2, 3, 4], [11, 12, 13, 14]
         at = [
             [100 * abs((y / b) / (x / a) - 1) for x, y in zip(one, other, strict=True)][:3]
@@ -195,7 +191,7 @@ class TestTrain:
         assert f"time {kept['time']['mape']:.0f} %" in out or f"{kept['time']['mape']:.1f} %" in out
         assert "the highest setting (another: --base)" in " ".join(out.split())
         assert load("m").base == load("m").grid.highest
-        assert "on applications left out" in " ".join(succeed(capsys, "show", "m")[0].split())
+        assert "on applications left out" in " ".join(cli("show", "m").split())
 
     @pytest.mark.parametrize(
         ("more", "said"),
@@ -205,18 +201,23 @@ class TestTrain:
         ],
     )
     def test_where_there_is_none(
-        self, capsys: Capture, table: Path, more: tuple[str, ...], said: str | None
+        self, cli: Cli, table: Path, more: tuple[str, ...], said: str | None
     ) -> None:
         given = ("train", table, "-o", "m", "--predictor", "mean-surface", *more)
-        out, _ = succeed(capsys, *given)
+        out = cli(*given)
         assert (said or "") in out
         assert ("Left-out error" in out) == (said is not None)
         assert "left_out_errors" not in load("m").card
 
-    def test_at_most_five_folds_of_all_tables(self, capsys: Capture) -> None:
+    def test_at_most_five_folds_of_all_tables(self, cli: Cli) -> None:
         """The other GPU's kernels of the applications left out are not learnt from either."""
         data = made.measurements(2, ConfigGrid((4, 8), (500.0, 1000.0), (400.0, 800.0)))
         data.write(Path("one.csv"))
         replace(data, device="gtx1080ti").write(Path("two.csv"))
-        succeed(capsys, "train", "one.csv", "-o", "m", "--predictor", "nearest")
+        cli("train", "one.csv", "-o", "m", "--predictor", "nearest")
         assert load("m").card["left_out_errors"]["folds"] == 5
+
+
+def test_numbers_in_groups_of_three_are_aligned_as_numbers() -> None:
+    shown = columns(["mJ", "best"], [["102.8", ""], ["23 557", "best"], ["-", "2 of 3"]])
+    assert shown.splitlines()[2:] == [" 102.8", "23 557  best", "     -  2 of 3"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pocl
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 
 from mlscale import read
 from mlscale.collect.device import DeviceInfo
@@ -77,7 +77,7 @@ def test_the_table_has_every_kernel_at_every_count(collected: Path, counts: str)
 @pytest.mark.slow
 @pytest.mark.usefixtures("_compiled_once")
 def test_the_whole_small_suite_killed_goes_on_and_is_trained_on(
-    cache: Path, counts: str, capsys: Capture, tmp_path: Path
+    cache: Path, counts: str, cli: Cli, tmp_path: Path
 ) -> None:
     """SIGKILL in the middle: the worker dies with it, and what was measured is not taken again."""
     folder = tmp_path / "out"
@@ -107,7 +107,7 @@ def test_the_whole_small_suite_killed_goes_on_and_is_trained_on(
     taken[-1].write_text(torn[: torn.rindex('"times"')])  # as a kill in the middle of a write
 
     again = ("collect", "--backend", "opencl", *given)
-    message = refuse(capsys, folder, *again)
+    message = cli.refused(*again, folder=folder)
     assert "holds an unfinished collection; continue with --resume" in message
     resumed = pocl.collect(cache, *given, "--resume")
     assert resumed.returncode == 0, resumed.stderr
@@ -116,24 +116,21 @@ def test_the_whole_small_suite_killed_goes_on_and_is_trained_on(
     rows = zip(table.text["kernel"], table.numbers["cu_count"], strict=True)
     kernels = [entry.name for entry in select("small", (), "opencl")]
     assert sorted(rows) == sorted(product(kernels, map(float, counts.split(","))))
-    finished, _ = succeed(capsys, *again, "--resume")
-    assert "nothing is left to measure" in finished
-    _predicts_a_kernel_left_out(folder / "measurements.csv", capsys, tmp_path)
+    assert "nothing is left to measure" in cli(*again, "--resume")
+    _predicts_a_kernel_left_out(folder / "measurements.csv", cli, tmp_path)
 
 
-def _predicts_a_kernel_left_out(measured: Path, capsys: Capture, tmp_path: Path) -> None:
+def _predicts_a_kernel_left_out(measured: Path, cli: Cli, tmp_path: Path) -> None:
     """The mean surface: by hand, the geometric mean over the others of the ratio of their times."""
     data = read(measured)
     most = f"{data.grid.cu_count[-1]:g}"
     model, profile = tmp_path / "cpu.mlscale", tmp_path / "nbody.csv"
-    _, err = succeed(
-        capsys, "train", measured, "--base", f"cu={most}", "--leave-out", "nbody", "-o", model
-    )
+    err = cli.told("train", measured, "--base", f"cu={most}", "--leave-out", "nbody", "-o", model)
     assert "has no counters, so the default is 'mean-surface'" in err
     header, *lines = measured.read_text().splitlines()
     [row] = [line for line in lines if f",nbody_1k,{most}," in line]
     profile.write_text(f"{header}\n{row}\n")
-    out, _ = succeed(capsys, "predict", model, profile, "--format", "json")
+    out = cli("predict", model, profile, "--format", "json")
     factors = data.time_ms[:, 0, 0, 0] / data.time_ms[:, -1, 0, 0]
     others = [f for f, name in zip(factors, data.kernels, strict=True) if name != "nbody_1k"]
     at_base = data.time_ms[data.kernels.index("nbody_1k"), -1, 0, 0]
@@ -175,7 +172,7 @@ def test_a_finished_run_tries_what_failed_again(
 
 @pytest.mark.usefixtures("_compiled_once")
 def test_a_finished_run_without_counters_is_gone_on_with(
-    collected: Path, counts: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    collected: Path, counts: str, cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A processor that ncu could count: first it is not there, then nobody asks for it."""
     folder = shutil.copytree(collected, tmp_path / "out")
@@ -185,14 +182,13 @@ def test_a_finished_run_without_counters_is_gone_on_with(
     with monkeypatch.context() as patch:
         patch.setattr(DeviceInfo, "profiler", "ncu")
         patch.setattr(shutil, "which", lambda _: None)
-        _, err = succeed(capsys, "collect", "--backend", "opencl", *given)
+        err = cli.told("collect", "--backend", "opencl", *given)
     assert "no counters: ncu is not on the path; --resume when it is" in err
     [why] = json.loads((folder / "collect.json").read_text())["uncounted"]
     assert why in err
     samples = 4 * len(counts.split(","))
     for said in (f"{samples} samples of 4 kernels", "nothing is left to measure"):
-        out, _ = succeed(capsys, "collect", "--backend", "opencl", *given)
-        assert said in out
+        assert said in cli("collect", "--backend", "opencl", *given)
 
 
 def test_asked_to_end_it_ends_as_by_ctrl_c(cache: Path, tmp_path: Path) -> None:
@@ -217,18 +213,18 @@ def test_asked_to_end_it_ends_as_by_ctrl_c(cache: Path, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_compiled_once")
 def test_another_plan_in_the_same_folder_is_refused(
-    collected: Path, counts: str, capsys: Capture, tmp_path: Path
+    collected: Path, counts: str, cli: Cli, tmp_path: Path
 ) -> None:
     """Of other kernels, and one begun by another version on another device."""
     given = ("collect", "--backend", "opencl", "--suite", "small", "-o", collected)
-    message = refuse(capsys, collected, *given)
+    message = cli.refused(*given, folder=collected)
     assert "holds a collection with another kernels (collect.json says which); ask" in message
     record = json.loads((collected / "collect.json").read_text())
     older = tmp_path / "older"
     older.mkdir()
     (older / "collect.json").write_text(json.dumps({**record, "version": "0.0", "device": {}}))
     given = ("collect", "--backend", "opencl", "--suite", "small", "--kernels", FEW, "-o", older)
-    message = refuse(capsys, older, *given, "--cu-counts", counts)
+    message = cli.refused(*given, "--cu-counts", counts, folder=older)
     assert "holds a collection with another version, device (collect.json" in message
 
 
@@ -242,11 +238,11 @@ def test_micro_benchmarks(cache: Path, tmp_path: Path) -> None:
     assert len(read_gpu_file(folder / "gpu.json").volkov) == 35
 
 
-def test_the_plan_is_printed(capsys: Capture, tmp_path: Path) -> None:
+def test_the_plan_is_printed(cli: Cli, tmp_path: Path) -> None:
     """5 kernels, 3 of copy and 2 of scan, at one count, 4 times."""
     pocl.needs_pocl()
     given = ("--dry-run", "--kernels", "copy,scan", "--cu-counts", "1", "--repeat", "4")
-    out, _ = succeed(capsys, "collect", "--backend", "opencl", *given, "-o", tmp_path / "o")
+    out = cli("collect", "--backend", "opencl", *given, "-o", tmp_path / "o")
     lines = dict(line.split(":", 1) for line in out.splitlines())
     assert lines["kernels"].strip() == "5: copy_4m, copy_16m, copy_64m, scan_4m, scan_32m"
     assert lines["engine_mhz"].strip() == "as they are"
@@ -264,7 +260,7 @@ def test_the_plan_is_printed(capsys: Capture, tmp_path: Path) -> None:
         ("--power-seconds -1", "is not a finite number of at least 0"),
     ],
 )
-def test_what_is_refused(capsys: Capture, tmp_path: Path, given: str, message: str) -> None:
+def test_what_is_refused(cli: Cli, tmp_path: Path, given: str, message: str) -> None:
     pocl.needs_pocl()
     words = ("collect", "--backend", "opencl", *given.split(), "-o", tmp_path / "o")
-    assert message in refuse(capsys, tmp_path, *words)
+    assert message in cli.refused(*words)

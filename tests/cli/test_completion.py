@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import Capture, succeed
+from command import Cli
 
 from mlscale.cli.main import COMMANDS
 
@@ -13,10 +13,10 @@ bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 
 
 @pytest.fixture
-def script(capsys: Capture, tmp_path: Path) -> Path:
+def script(cli: Cli, tmp_path: Path) -> Path:
     """The script for bash, in a file."""
     path = tmp_path / "mlscale.bash"
-    path.write_text(succeed(capsys, "completion", "bash")[0])
+    path.write_text(cli("completion", "bash"))
     return path
 
 
@@ -52,7 +52,7 @@ def test_bash_completes(script: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh", "fish"])
-def test_every_script_names_every_command(capsys: Capture, shell: str) -> None:
-    text, err = succeed(capsys, "completion", shell)
+def test_every_script_names_every_command(cli: Cli, shell: str) -> None:
+    text, err = cli.both("completion", shell)
     assert err == ""
     assert [command for command in COMMANDS if command not in text] == []

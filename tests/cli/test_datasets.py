@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 
 from mlscale.data.datasets import all_datasets, public_datasets
 
@@ -18,10 +18,10 @@ def _nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_list_says_where_each_set_is(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, data_folder: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, data_folder: Path
 ) -> None:
     monkeypatch.setenv("MLSCALE_DATA", str(data_folder))
-    out, err = succeed(capsys, "datasets", "list")
+    out, err = cli.both("datasets", "list")
     lines = {line.split()[0]: line for line in out.splitlines()[1:-2]}
     assert lines.keys() == all_datasets().keys()
     assert lines["p100"].split() == ["p100", "p100", "30", "1x5x1", "48", "yes", "yes"]
@@ -31,30 +31,29 @@ def test_list_says_where_each_set_is(
     assert err == ""
 
 
-def test_a_damaged_file_is_not_it(capsys: Capture, tmp_path: Path) -> None:
+def test_a_damaged_file_is_not_it(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / P100).write_text("damaged")
-    out, err = succeed(capsys, "datasets", "list")
+    out, err = cli.both("datasets", "list")
     assert out.splitlines()[5].split()[:1] + out.splitlines()[5].split()[-1:] == ["p100", "-"]
     assert f"{tmp_path}/cache/{P100}: is not 'p100', it has another checksum" in err
 
 
-def test_show_of_several_and_of_another_name(capsys: Capture, tmp_path: Path) -> None:
-    out, _ = succeed(capsys, "datasets", "show", "gtx1080ti", "simulated-gcn3")
-    shown, simulated = out.split("\n\n")
+def test_show_of_several_and_of_another_name(cli: Cli) -> None:
+    shown, simulated = cli("datasets", "show", "gtx1080ti", "simulated-gcn3").split("\n\n")
     assert public_datasets()["gtx1080ti"].sha256 in shown
     assert "URL" not in simulated
-    message = refuse(capsys, tmp_path, "datasets", "show", "p10")
+    message = cli.refused("datasets", "show", "p10")
     assert message.startswith("there is no data set 'p10'; there are wang-chu-gtx980, ")
     assert message.endswith("; is 'p100' meant?")
 
 
 def test_fetch_names_what_is_here(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, data_folder: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, data_folder: Path
 ) -> None:
     monkeypatch.setenv("MLSCALE_DATA", str(data_folder))
     names = ["p100", "wang-chu-gtx980", "simulated-gcn3"]
-    out, err = succeed(capsys, "datasets", "fetch", *names)
+    out, err = cli.both("datasets", "fetch", *names)
     lines = dict(line.split(": ") for line in out.splitlines())
     assert list(lines) == names
     for name in names[:2]:

@@ -8,25 +8,23 @@ import re
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse
+from command import Cli
 
-from mlscale.cli.main import main
 from mlscale.model.model import load
 
 
 @pytest.fixture
-def demo(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def demo(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """What the demo prints."""
     monkeypatch.chdir(tmp_path)
-    assert main(["demo", "-o", "demo"]) == 0
-    return capsys.readouterr().out
+    return cli("demo", "-o", "demo")
 
 
-def test_the_demo(capsys: Capture, demo: str, tmp_path: Path) -> None:
+def test_the_demo(cli: Cli, demo: str, tmp_path: Path) -> None:
     lines = demo.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 100
-    _check_advice(capsys, demo)
+    _check_advice(cli, demo)
     _check_training(demo, tmp_path / "demo")
     # The PNG signature and the width in the IHDR chunk (PNG specification, 5.2 and 11.2.2).
     picture = (tmp_path / "demo" / "surface.png").read_bytes()
@@ -37,12 +35,11 @@ def test_the_demo(capsys: Capture, demo: str, tmp_path: Path) -> None:
     assert lines[1].split(":")[0].strip() in page
 
 
-def _check_advice(capsys: Capture, text: str) -> None:
+def _check_advice(cli: Cli, text: str) -> None:
     """It comes first, is what its command prints, and what was measured stands below."""
     command, _, rest = text.partition("\n")
     assert command.startswith("$ mlscale advise layernorm-2782.csv --also layernorm-1702.csv ")
-    assert main(command.split()[2:]) == 0
-    advice = capsys.readouterr().out
+    advice = cli(*command.split()[2:])
     assert advice.startswith("  Set the engine clock to ")
     assert rest.startswith(advice)
     measured = re.search(r"Measured at 2317 MHz, .*: ([\d.]+) % slower, (\d+) % less energy", rest)
@@ -66,18 +63,12 @@ def _check_training(text: str, folder: Path) -> None:
 
 
 def test_without_torch_it_says_what_it_leaves_out_and_advises(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mlscale.cli.demo.LIBRARIES", ("numpy", "nosuchtorch"))
-    assert main(["demo", "-o", str(tmp_path / "demo")]) == 0
-    out = capsys.readouterr().out
+    out = cli("demo", "-o", tmp_path / "demo")
     assert "Not installed: nosuchtorch (pip install" in out
     assert "leaves out training" in out
     assert "Set the engine clock to " in out
     written = {path.name for path in (tmp_path / "demo").iterdir()}
     assert written == {"report.html"}
-
-
-def test_a_file_is_no_folder(capsys: Capture, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert "file: is a file;" in refuse(capsys, tmp_path, "demo", "-o", tmp_path / "file")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command import Capture, keys, succeed
+from command import Cli, keys
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGE = "".join((REFERENCE / page).read_text(encoding="utf-8") for page in ("files.md", "json.md"))
@@ -19,24 +19,22 @@ def unnamed(names: Iterator[str] | list[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if f"`{name}`" not in PAGE]
 
 
-def test_of_the_json_of_predictions(capsys: Capture) -> None:
+def test_of_the_json_of_predictions(cli: Cli) -> None:
     """That of advise is made from its schema: tests/test_generated.py."""
-    document, _ = succeed(capsys, "predict", *SHIPPED, "--format", "json")
-    assert unnamed(keys(json.loads(document))) == []
+    assert unnamed(keys(cli.json("predict", *SHIPPED))) == []
 
 
 @pytest.mark.parametrize("command", ["predict", "advise"])
-def test_of_the_csv_of_predict_and_advise(capsys: Capture, command: str) -> None:
-    table, _ = succeed(capsys, command, *SHIPPED, "--format", "csv")
-    assert unnamed(next(csv.reader(io.StringIO(table)))) == []
+def test_of_the_csv_of_predict_and_advise(cli: Cli, command: str) -> None:
+    assert unnamed(next(csv.reader(io.StringIO(cli(command, *SHIPPED, "--format", "csv"))))) == []
 
 
 @pytest.mark.parametrize(
     ("study", "more"), [("advice", ("--minimize", "time")), ("errors", ("--quantity", "time"))]
 )
-def test_of_studies(capsys: Capture, tmp_path: Path, study: str, more: tuple[str, ...]) -> None:
+def test_of_studies(cli: Cli, tmp_path: Path, study: str, more: tuple[str, ...]) -> None:
     given = ("study", study, *CHEAP, *more, "--seeds", "1", "-o", tmp_path / "out")
-    succeed(capsys, *given)
+    cli(*given)
     written = sorted((tmp_path / "out").iterdir())
     assert sorted({file.suffix for file in written}) == [".csv", ".json", ".png", ".svg"]
     tables = [file for file in written if file.suffix in (".csv", ".json")]

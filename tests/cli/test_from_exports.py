@@ -7,11 +7,10 @@ import csv
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import Capture, at_base, flat, note_texts, refuse, succeed
-from synthetic import rocpd_files, tidy
+from command import Cli, flat, note_texts
+from synthetic import rocpd_files
 
 from mlscale.data.datasets import path as shipped
 from mlscale.data.table_files import read_table
@@ -20,14 +19,10 @@ BY_HAND = "h100-by-hand.csv"
 GIVEN = ("--device", "h100-sxm5", "--base", "engine=1980,memory=2619")
 
 
-def advice(capsys: Capture, *words: object) -> Any:
-    return json.loads(succeed(capsys, "advise", *words, "--json")[0])
-
-
 class TestExport:
-    def test_alone_is_enough(self, capsys: Capture) -> None:
+    def test_alone_is_enough(self, cli: Cli) -> None:
         """The GPU, its CUs and clocks are in the file."""
-        document = advice(capsys, BY_HAND, "--max-slowdown", "5")
+        document = cli.json("advise", BY_HAND, "--max-slowdown", "5")
         assert document["device"] == "h100-sxm5"
         assert document["base"] == {"cu_count": 132, "engine_mhz": 1980.0, "memory_mhz": 2619.0}
         gemm, triad = document["kernels"]
@@ -38,11 +33,11 @@ class TestExport:
         value, low, high = gemm["best"]["slowdown_percent"]
         assert low < value < high
         assert any("kernels" in text for text in note_texts(document))
-        assert succeed(capsys, "advise", BY_HAND)[0].startswith("  Set the engine clock to ")
+        assert cli("advise", BY_HAND).startswith("  Set the engine clock to ")
 
-    def test_with_its_power_the_clock_of_least_energy(self, capsys: Capture) -> None:
+    def test_with_its_power_the_clock_of_least_energy(self, cli: Cli) -> None:
         """Power is of runs on other GPUs; on how many of those left out intervals held is told."""
-        document = advice(capsys, BY_HAND, "--power", "520")
+        document = cli.json("advise", BY_HAND, "--power", "520")
         assert document["objective"] == "energy"
         for kernel in document["kernels"]:
             best = flat(kernel["best"])
@@ -54,10 +49,9 @@ class TestExport:
             assert low < value < high
         assert re.search(r"truth on \d+ of 21 \(power\) GPUs", " ".join(note_texts(document)))
 
-    def test_power_of_also_moves_the_power(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_power_of_also_moves_the_power(self, cli: Cli, tmp_path: Path) -> None:
         """Of one kernel, power at half of the clock: low, and high."""
-        profile = json.loads(succeed(capsys, "predict", BY_HAND, "--json")[0])
-        kernel = profile["predictions"][0]["kernel"]
+        kernel = cli.json("predict", BY_HAND)["predictions"][0]["kernel"]
         also, watts = tmp_path / "also.csv", []
         at = ("--at", "engine=1005,memory=2619", "--at", "engine=1500,memory=2619")
         for power_w in (200, 300):
@@ -65,15 +59,14 @@ class TestExport:
                 "kernel,cu_count,engine_mhz,memory_mhz,time_ms,power_w\n"
                 f'"{kernel}",132,1005,2619,1.2,{power_w}\n'
             )
-            given = (BY_HAND, "--power", "520", "--also", also, *at, "--json")
-            rows = json.loads(succeed(capsys, "predict", *given)[0])["predictions"]
+            given = (BY_HAND, "--power", "520", "--also", also, *at)
+            rows = cli.json("predict", *given)["predictions"]
             watts.append([row["power_w"] for row in rows if row["kernel"] == kernel])
         assert [low for low, _ in watts] == pytest.approx([200, 300], rel=0.005)
         assert watts[0][1] < watts[1][1]  # and in between
 
-    def test_predict_sums_up_the_run(self, capsys: Capture) -> None:
-        out, _ = succeed(capsys, "predict", BY_HAND, "--at", "engine=990", "--json")
-        document = json.loads(out)
+    def test_predict_sums_up_the_run(self, cli: Cli) -> None:
+        document = cli.json("predict", BY_HAND, "--at", "engine=990")
         times = {row["kernel"][:5]: row["time_factor"] for row in document["predictions"]}
         assert times["triad"] < 1.3
         assert times["gemm_"] > 1.8
@@ -81,21 +74,20 @@ class TestExport:
         each = [row["time_ms"] for row in document["predictions"]]
         assert run["time_ms"] == pytest.approx(sum(each), rel=1e-12)  # a launch of each, by hand
         assert (run["power_w"], run["flags"]) == (None, [])
-        table, _ = succeed(capsys, "predict", BY_HAND, "--at", "engine=990")
+        table = cli("predict", BY_HAND, "--at", "engine=990")
         assert f" 990    {run['time_ms']:.2f} ms  " in table
         assert "extrapolated" not in table
         # The training tables went down to 0.41 of their highest clock; 400 MHz is 0.2 of 1980.
-        out, err = succeed(capsys, "predict", BY_HAND, "--at", "engine=400", "--notes")
+        out, err = cli.both("predict", BY_HAND, "--at", "engine=400", "--notes")
         assert ": engine_mhz 400 is below" in err
         assert "  ? extrapolated\n" in out
 
-    def test_report_shows_the_commands(self, capsys: Capture, tmp_path: Path) -> None:
-        succeed(capsys, "report", BY_HAND, "--max-slowdown", 5, "-o", tmp_path / "r.html")
-        page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    def test_report_shows_the_commands(self, cli: Cli) -> None:
+        page = cli.page(BY_HAND, "--max-slowdown", 5)
         assert "nvidia-smi -i 0 -lgc 1920,1920" in page
         assert BY_HAND in page
 
-    def test_a_database_of_rocprofv3_is_enough_too(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_a_database_of_rocprofv3_is_enough_too(self, cli: Cli, tmp_path: Path) -> None:
         """It says all but the clock that was set; the run is half a ms, by its two dispatches."""
         counters = {"SQ_WAVES": [6e4], "SQ_INSTS_VALU": [1.2e6], "GRBM_GUI_ACTIVE": [2.4e6],
                     "FETCH_SIZE": [4e5], "WRITE_SIZE": [2e5]}  # fmt: skip
@@ -104,50 +96,25 @@ class TestExport:
             for n in (1, 2)
         ]
         database = rocpd_files.write_database(tmp_path / "app_results.db", run)
-        assert "does not say engine_mhz; give" in refuse(capsys, tmp_path, "advise", database)
+        assert "does not say engine_mhz; give" in cli.refused("advise", database)
         base = ("--base", "engine=2100")
-        document = advice(capsys, database, *base)
+        document = cli.json("advise", database, *base)
         assert document["device"] == "mi300x"
         assert document["base"] == {"cu_count": 304, "engine_mhz": 2100.0, "memory_mhz": 1300.0}
-        out, _ = succeed(capsys, "predict", database, *base, "--at", "engine=2100", "--json")
-        [row] = json.loads(out)["predictions"]
+        [row] = cli.json("predict", database, *base, "--at", "engine=2100")["predictions"]
         assert row["time_ms"] == pytest.approx(0.25)
 
 
 class TestModel:
     def test_may_be_named_either_way(
-        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """`FILE --model MODEL` and `MODEL.mlscale FILE`; a table called as a model is a table."""
-        named = advice(capsys, BY_HAND, "--model", "kernels")
-        assert named == advice(capsys, "kernels.mlscale", BY_HAND)
+        named = cli.json("advise", BY_HAND, "--model", "kernels")
+        assert named == cli.json("advise", "kernels.mlscale", BY_HAND)
         monkeypatch.chdir(tmp_path)
         details(tmp_path).rename("kernels")
-        assert advice(capsys, "kernels", *GIVEN)["device"] == "h100-sxm5"
-
-    @pytest.mark.parametrize(
-        ("words", "said"),
-        [
-            ((BY_HAND, "--model", "nosuch"), "those that ship are h100-sms, kernels, runs, simul"),
-            (("nosuch.mlscale", BY_HAND), "there is no such model file; those that ship are"),
-            ((BY_HAND, "--model", "nvidia-time"), "no longer shipped; it is called 'kernels'"),
-            ((BY_HAND, "--model", "a100-nvidia-smi"), "a log at a second engine clock too"),
-            ((BY_HAND, "--model", "models/none"), "models/none: cannot be read: No such file"),
-        ],
-    )
-    def test_that_is_none_is_told_those_that_ship(
-        self, capsys: Capture, tmp_path: Path, words: tuple[str, ...], said: str
-    ) -> None:
-        assert said in refuse(capsys, tmp_path, "predict", *words)
-
-
-def test_several_tables_are_no_files_of_one_run(capsys: Capture, tmp_path: Path) -> None:
-    tables = [tidy.write_csv(tmp_path / name, at_base(tidy.rows())) for name in ("a.csv", "b.csv")]
-    for given in (tables, [BY_HAND, tables[0], "--model", "kernels"]):
-        message = refuse(capsys, tmp_path, "predict", *given)
-        assert "a.csv: is a table, and several files are exports of one run" in message
-    message = refuse(capsys, tmp_path, "import", tables[0], "-o", tmp_path / "new.csv")
-    assert "a.csv: is a tidy table; other commands read it directly" in message
+        assert cli.json("advise", "kernels", *GIVEN)["device"] == "h100-sxm5"
 
 
 def details(folder: Path) -> Path:
@@ -167,26 +134,26 @@ def details(folder: Path) -> Path:
 
 class TestWhatTheFileDoesNotSay:
     @pytest.mark.parametrize("command", ["predict", "advise", "report"])
-    def test_is_asked_for_at_once(self, capsys: Capture, tmp_path: Path, command: str) -> None:
+    def test_is_asked_for_at_once(self, cli: Cli, tmp_path: Path, command: str) -> None:
         file, output = details(tmp_path), ("-o", tmp_path / "out")
-        message = refuse(capsys, tmp_path, command, file, *output)
+        message = cli.refused(command, file, *output)
         assert "the GPU, engine_mhz, memory_mhz" in message
         assert "--device NAME --base engine=…,memory=…" in message
-        succeed(capsys, command, file, *GIVEN, *output)
+        cli(command, file, *GIVEN, *output)
 
     @pytest.mark.usefixtures("forget_own_devices")
-    def test_of_a_gpu_that_the_device_table_lacks(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_a_gpu_that_the_device_table_lacks(self, cli: Cli, tmp_path: Path) -> None:
         """Counters need peaks, which a device file tells, and with them the CUs."""
         file = details(tmp_path)
         device_file = "; of a GPU that the device table lacks cu=… too, or a device file"
-        assert device_file in refuse(capsys, tmp_path, "advise", file)
-        named = refuse(capsys, tmp_path, "advise", file, "--device", "rtx6090")
+        assert device_file in cli.refused("advise", file)
+        named = cli.refused("advise", file, "--device", "rtx6090")
         assert "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…,engine=" in named
         mine = tmp_path / "mine.json"
-        shown, _ = succeed(capsys, "devices", "show", "h100-sxm5", "--json")
+        shown = cli("devices", "show", "h100-sxm5", "--json")
         names = {"key": "rtx6090", "name": "RTX 6090", "aliases": [], "pci_ids": []}
         mine.write_text(json.dumps({**json.loads(shown), **names}))
-        succeed(capsys, "advise", file, "--device", mine, *GIVEN[2:])
+        cli("advise", file, "--device", mine, *GIVEN[2:])
 
 
 TRIAD = "triad(float *, const float *, const float *, float)"
@@ -211,35 +178,37 @@ class TestNames:
         [f"evil{CONTROLS}\u202e<script>alert(1)</script>", f"evil{LONG}<script>alert(1)</script>"],
         ids=["controls", "kilobytes"],
     )
-    def test_steer_nothing(self, capsys: Capture, tmp_path: Path, name: str) -> None:
+    def test_steer_nothing(self, cli: Cli, tmp_path: Path, name: str) -> None:
         file, page, table = with_name(tmp_path, name), tmp_path / "page.html", tmp_path / "t.csv"
         texts = []
         for given in (["advise", file], ["predict", file, "--kernels"]):
             for form in ("table", "csv"):
-                out, err = succeed(capsys, *given, "--format", form)
+                out, err = cli.both(*given, "--format", form)
                 texts += [out, f"evil {err}"]
                 assert form == "csv" or max(map(len, out.splitlines())) < 400
-        succeed(capsys, "report", file, "-o", page)
+        cli("report", file, "-o", page)
         texts.append(page.read_text(encoding="utf-8"))
         assert texts[-1].count("<script") == 2  # its data, and its own
         for text in texts:
             assert not {"\x1b", "\x07", "\u202e"} & set(text)
             assert "evil" in text
-        succeed(capsys, "import", file, "-o", table)
+        cli("import", file, "-o", table)
         assert read_table(table).text["kernel"][0] == name.replace(CONTROLS, "")
 
     @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1", "-2", "@SUM(A1)", "'=1"])
-    def test_are_no_formulas(self, capsys: Capture, tmp_path: Path, name: str) -> None:
+    def test_are_no_formulas(self, cli: Cli, tmp_path: Path, name: str) -> None:
         """In every CSV words; a table has the name itself when it is read again."""
         file, table = with_name(tmp_path, name), tmp_path / "t.csv"
-        succeed(capsys, "import", file, "-o", table)
+        cli("import", file, "-o", table)
         for text in (
-            succeed(capsys, "advise", file, "--format", "csv")[0],
-            succeed(capsys, "predict", file, "--at", "engine=1500", "--format", "csv")[0],
+            cli("advise", file, "--format", "csv"),
+            cli("predict", file, "--at", "engine=1500", "--format", "csv"),
             table.read_text(encoding="utf-8"),
         ):
             names = {row["kernel"] for row in csv.DictReader(text.splitlines())}
             assert f"'{name}" in names
             assert name not in names
-        out, _ = succeed(capsys, "predict", table, "--at", "engine=1500", "--json")
-        assert name in {row["kernel"] for row in json.loads(out)["predictions"]}
+        assert name in {
+            row["kernel"]
+            for row in cli.json("predict", table, "--at", "engine=1500")["predictions"]
+        }

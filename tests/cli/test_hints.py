@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from command import Capture, Rows, options_of
+from command import Cli, Rows, options_of
 from synthetic import llm_server, tidy
 from synthetic.made_gpu import made_gpu, put_in
 from synthetic.two_logs import HEADER, log, of_gpu_1, without
@@ -275,14 +275,14 @@ def slowed(table: Rows) -> Rows:
     return [{**row, "engine_mhz": 1320, "time_ms": 1.2 * float(row["time_ms"])} for row in table]
 
 
-def told(capsys: Capture, words: str) -> tuple[int, str]:
+def told(cli: Cli, words: str) -> tuple[int, str]:
     """The exit status of a command, and all that it says, in one line."""
     made_gpu().special(gpus=2, serves="--for" in words)
     try:
         status = main(shlex.split(words.replace("H100", H100).removeprefix("mlscale ")))
     except SystemExit as stopped:  # of --help
         status = int(str(stopped.code))
-    return status, " ".join("".join(capsys.readouterr()).split())
+    return status, " ".join("".join(cli.capsys.readouterr()).split())
 
 
 def of_hint(hint: Mapping[str, str], said: str) -> str:
@@ -310,11 +310,11 @@ def followed(hint: Mapping[str, str], at: str) -> str:
 
 
 @pytest.mark.parametrize("hint", HINTS, ids=lambda hint: f"{hint['$']}: {hint['says']}")
-def test_a_hint_is_followed(capsys: Capture, inputs: Path, hint: dict[str, str]) -> None:
-    _, said = told(capsys, hint["$"])
+def test_a_hint_is_followed(cli: Cli, inputs: Path, hint: dict[str, str]) -> None:
+    _, said = told(cli, hint["$"])
     assert of_hint(hint, said), f"{hint['says']} is not in: {said}"
     for command in followed(hint, of_hint(hint, said)).split(" && "):
-        status, answer = told(capsys, command)
+        status, answer = told(cli, command)
         if better := hint.get("gives"):
             assert better in answer
             assert not of_hint(hint, answer)
@@ -420,7 +420,7 @@ def test_every_option_and_command_in_a_message_exists() -> None:
     lacking = [
         (file, name)
         for file, text in MESSAGES
-        if not file.startswith(("advice/commands", "collect/counters", "sensors/"))  # of others
+        if not file.startswith(("advice/commands", "collect/recording", "sensors/"))  # of others
         for name in (*re.findall(OPTION, text), *re.findall(r"'mlscale ([a-z]+)\b", text))
         if name not in known and name not in COMMANDS
     ]

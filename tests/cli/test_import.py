@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 from synthetic.exports import V3_TRACE, long_page, long_rows, rocprof_v1, rocprofv3
 from synthetic.monitor_logs import query, smi_dmon
 from synthetic.monitor_readings import block
@@ -30,15 +30,14 @@ AMD = {
 MI210 = ("--device", "mi210", "--base", "engine=1700,memory=1600")
 
 
-def import_ncu(capsys: Capture, folder: Path, *options: object) -> tuple[Path, str]:
+def import_ncu(cli: Cli, folder: Path, *options: object) -> tuple[Path, str]:
     export, table = written(folder, long_page(), "run.csv"), folder / "profile.csv"
-    out, _ = succeed(capsys, "import", export, *MADE, "-o", table, *options)
-    return table, out
+    return table, cli("import", export, *MADE, "-o", table, *options)
 
 
 class TestExports:
-    def test_says_what_came_of_it(self, capsys: Capture, tmp_path: Path) -> None:
-        table, out = import_ncu(capsys, tmp_path, "-v")
+    def test_says_what_came_of_it(self, cli: Cli, tmp_path: Path) -> None:
+        table, out = import_ncu(cli, tmp_path, "-v")
         first, *_ = out.splitlines()
         assert first == (
             f"{table}: 1 kernel from 1 launch (means) on made-gpu at {BASE}; "
@@ -55,61 +54,41 @@ class TestExports:
         assert metadata["feature_status"]["VALUInsts"] == "nearest"
         assert metadata["clocks"]["requested"]["engine_mhz"] == 1000
 
-    def test_append_adds_a_configuration(self, capsys: Capture, tmp_path: Path) -> None:
-        table, _ = import_ncu(capsys, tmp_path)
+    def test_append_adds_a_configuration(self, cli: Cli, tmp_path: Path) -> None:
+        table, _ = import_ncu(cli, tmp_path)
         slower = written(tmp_path, long_page(long_rows()), "slow.csv")
         base = ("--device", "made-gpu", "--base", "cu=4,engine=500,memory=500")
-        out, _ = succeed(capsys, "import", slower, *base, "--append", "-o", table)
-        assert out.endswith("; 2 rows in all\n")
+        assert cli("import", slower, *base, "--append", "-o", table).endswith("; 2 rows in all\n")
         assert read_table(table).numbers["engine_mhz"].tolist() == [1000, 500]
-        _, out = import_ncu(capsys, tmp_path, "--append")
+        _, out = import_ncu(cli, tmp_path, "--append")
         assert out.endswith("; 1 repetition of rows that were there; 3 rows in all\n")
         other = written(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), "amd.csv")
-        message = refuse(capsys, tmp_path, "import", other, *MADE, "--append", "-o", table)
+        message = cli.refused("import", other, *MADE, "--append", "-o", table)
         assert "its counters are of ncu, the new ones of rocprof" in message
 
-    def test_the_share_that_counters_cover_comes_first(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_the_share_that_counters_cover_comes_first(self, cli: Cli, tmp_path: Path) -> None:
         """Several files of one run: 6 us of the counted kernel, 18 us of another in the trace."""
         other = '"KERNEL_DISPATCH","Agent 4",1,7,3,3,"other()",3,10000,28000,64,1,1,64,10,1\n'
         counters = written(tmp_path, rocprofv3(AMD), "m.csv")
         traced = written(tmp_path, V3_TRACE, "t.csv")
-        out, _ = succeed(capsys, "import", counters, traced, *MI210, "-o", tmp_path / "t.parquet")
+        out = cli("import", counters, traced, *MI210, "-o", tmp_path / "t.parquet")
         assert "1 kernel from 2 launches (means) on mi210 at cu=104,engine=1700" in out
         table = tmp_path / "table.csv"
         traced.write_text(V3_TRACE + other)
-        out, err = succeed(capsys, "import", counters, traced, *MI210, "-o", table)
+        out, err = cli.both("import", counters, traced, *MI210, "-o", table)
         assert out.startswith(
             f"{table}: counters cover 25.0 % of the 0.02400 ms of the run's kernels; 2 kernels "
         )
         assert "without counters: 1 kernel ('other()'), 75.0 % of the run's time" in err
 
-    def test_kernels_without_a_time(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_kernels_without_a_time(self, cli: Cli, tmp_path: Path) -> None:
         untimed = long_rows(1, "u", {"dram__bytes_read.sum": ("byte", "5")})
         export = written(tmp_path, long_page(long_rows(), untimed), "run.csv")
         given = ["import", export, *MADE, "-o", tmp_path / "t.csv"]
-        assert "has no times for 1 kernel ('u'" in refuse(capsys, tmp_path, *given)
-        out, err = succeed(capsys, *given, "--skip-untimed")
+        assert "has no times for 1 kernel ('u'" in cli.refused(*given)
+        out, err = cli.both(*given, "--skip-untimed")
         assert ": 1 kernel from 1 launch" in out
         assert "has no times for 1 kernel ('u' (grid 16, block 128)); left out" in err
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (["--base", BASE[5:]], "does not say the GPU; give --device NAME of 'mlscale dev"),
-            ([], "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base eng"),
-            (["--device", "g"], "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…"),
-            (["--device", "v100", "--base", "cu=99,engine=1,memory=1"], "more than the 80 of 'v10"),
-            (["--device", "g", "--base", "engine=fast"], "'engine=fast': 'fast' is not a number"),
-        ],
-    )
-    def test_what_lacks_is_asked_for(
-        self, capsys: Capture, tmp_path: Path, options: list[str], message: str
-    ) -> None:
-        export = written(tmp_path, long_page(), "run.csv")
-        given = ["import", export, *options, "-o", tmp_path / "t.csv"]
-        assert message in refuse(capsys, tmp_path, *given)
 
 
 TABLE_II = ("VALUInsts", "SFetchInsts", "VFetchInsts", "MemUnitStalled", "Occupancy",
@@ -144,15 +123,13 @@ class TestTrainAndPredict:
     GIVEN = ("--base", "mid", "--predictor", "nearest")
 
     @pytest.mark.parametrize("of_tool", [False, True])
-    def test_features_of_the_target_tool(
-        self, capsys: Capture, tmp_path: Path, of_tool: bool
-    ) -> None:
+    def test_features_of_the_target_tool(self, cli: Cli, tmp_path: Path, of_tool: bool) -> None:
         model, table = tmp_path / "m.mlscale", training_table(tmp_path / "training.csv")
         more = ("--features-of", "ncu") if of_tool else ()
-        out, _ = succeed(capsys, "train", table, *self.GIVEN, *more, "-o", model)
+        out = cli("train", table, *self.GIVEN, *more, "-o", model)
         assert f"with {9 if of_tool else 11} counters: " in " ".join(out.split())
-        profile, _ = import_ncu(capsys, tmp_path)
-        _, err = succeed(capsys, "predict", model, profile, "--at", "mid", "--notes")
+        profile, _ = import_ncu(cli, tmp_path)
+        err = cli.told("predict", model, profile, "--at", "mid", "--notes")
         told = "has 9 of 11 features; the training median replaces SFetchInsts, Mem"
         assert (told in err) != of_tool
         assert (
@@ -161,30 +138,26 @@ class TestTrainAndPredict:
         ) in err
 
     def test_the_default_predictor_learns_from_nothing_that_the_tool_lacks(
-        self, capsys: Capture, tmp_path: Path
+        self, cli: Cli, tmp_path: Path
     ) -> None:
         """The simulator's own waitcnt_stall_pct is no counter of ncu's; what a launch is, stays."""
         model, profile = tmp_path / "m.mlscale", tmp_path / "p.csv"
         given = ["simulated-gcn3.parquet", "--base", "mid", "--features-of", "ncu"]
         given += ["-o", model, "--no-check"]
-        succeed(capsys, "train", *given)
+        cli("train", *given)
         export = written(tmp_path, long_page(), "run.csv")
         base = ["--device", "simulated-gcn3", "--base", "cu=16,engine=800,memory=700"]
-        succeed(capsys, "import", export, *base, "-o", profile)
-        _, err = succeed(capsys, "predict", model, profile, "--at", "mid", "--notes")
-        flags = err.splitlines()
+        cli("import", export, *base, "-o", profile)
+        flags = cli.told("predict", model, profile, "--at", "mid", "--notes").splitlines()
         assert any("busiest core unit 2 % below trained" in flag for flag in flags)
         assert not any("stall" in flag for flag in flags)  # with the other counter: above trained
 
 
 class TestLogs:
-    def test_become_a_row_and_the_busy_span_is_printed(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_become_a_row_and_the_busy_span_is_printed(self, cli: Cli, tmp_path: Path) -> None:
         """20 idle samples, 30 busy ones of 0.1 s at 200 W and 1410 MHz, 10 idle ones."""
         path, output = written(tmp_path, query(block(20, 30, 10)), "fft.csv"), tmp_path / "p.csv"
-        out, _ = succeed(capsys, "import", path, *LOGGED, "-o", output)
-        first, span, averages = out.splitlines()
+        first, span, averages = cli("import", path, *LOGGED, "-o", output).splitlines()
         assert first == f"{output}: 1 row on made-gpu"
         assert span.startswith("fft: fft.csv: busy from sample 21 to 50 of 60: gpu_utilisation is")
         assert span.endswith("2 s before and 1 s after are cut; a sample every 0.1 s")
@@ -196,28 +169,28 @@ class TestLogs:
         assert table.text == {"device": ["made-gpu"], "application": ["fft"], "kernel": ["fft"]}
         assert table.metadata["profile_kind"] == "sampled"
 
-    def test_further_ones_are_appended(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_further_ones_are_appended(self, cli: Cli, tmp_path: Path) -> None:
         output = tmp_path / "profile.csv"
         for gpu, name in enumerate(("fft.csv", "gemm.csv")):
             path = written(tmp_path, query(block(2, 3, 1, gpu=gpu)), name)
-            out, _ = succeed(capsys, "import", path, *LOGGED, "--append", "-o", output)
+            out = cli("import", path, *LOGGED, "--append", "-o", output)
         assert "; 2 rows in all" in out
         table = read_table(output)
         assert table.text["kernel"] == list(table.metadata["busy_spans"]) == ["fft", "gemm"]
         assert table.metadata["gpus"] == ["0", "1"]
 
-    def test_interval_and_time(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_interval_and_time(self, cli: Cli, tmp_path: Path) -> None:
         path, output = written(tmp_path, smi_dmon(block(2, 3, 1)), "fft.csv"), tmp_path / "p.csv"
-        complaint = refuse(capsys, tmp_path, "import", path, *LOGGED, "-o", output)
+        complaint = cli.refused("import", path, *LOGGED, "-o", output)
         assert complaint.endswith("give --interval SECONDS (between two samples)")
         for given, time_ms in ((("--interval", "2"), 6000), (("--time", "17"), 17)):
-            succeed(capsys, "import", path, *LOGGED, *given, "-o", output)
+            cli("import", path, *LOGGED, *given, "-o", output)
             assert read_table(output).numbers["time_ms"].tolist() == [time_ms]
 
-    def test_are_the_power_of_an_export(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_are_the_power_of_an_export(self, cli: Cli, tmp_path: Path) -> None:
         log = written(tmp_path, query(block(2, 3, 1)), "smi.csv")
         for power, watts in (("250", 250), (log, 200)):
-            table, out = import_ncu(capsys, tmp_path, "--power", power)
+            table, out = import_ncu(cli, tmp_path, "--power", power)
             assert f"board power {watts}" in out
             assert set(read_table(table).numbers["power_w"]) == {watts}
             metadata = json.loads(table.with_suffix(".meta.json").read_text())
@@ -229,7 +202,7 @@ GIVEN = ("--device", "made-gpu", "--base", "cu=10,engine=1000,memory=1000")
 
 
 def test_every_real_file_is_read_or_refused_in_one_line(
-    capsys: Capture, tmp_path: Path, data_folder: Path
+    cli: Cli, tmp_path: Path, data_folder: Path
 ) -> None:
     """What is read of each is tested beside its reader; none is forgotten here."""
     files = sorted((data_folder / "traces").glob("*/*"))
@@ -239,7 +212,7 @@ def test_every_real_file_is_read_or_refused_in_one_line(
         for number, given in enumerate(((), GIVEN)):
             output = tmp_path / f"{file.name}-{number}.csv"
             status = main(["import", *form, str(file), "-o", str(output), *given])
-            said = capsys.readouterr().err.splitlines()
+            said = cli.capsys.readouterr().err.splitlines()
             errors = [
                 line for line in said if not re.match(r"mlscale: (warning|note) [A-Z]\d\d: ", line)
             ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 from synthetic import bottleneck_kernels as made
 from synthetic import tidy
 from synthetic.tidy import refused
@@ -60,70 +60,46 @@ def commands(table: Path, profile: Path, model: Path, folder: Path) -> list[list
 
 @pytest.mark.parametrize(("column", "value"), EXTREMES)
 def test_what_cannot_be_is_one_line(
-    capsys: Capture, files: Files, tmp_path: Path, column: str, value: str
+    cli: Cli, files: Files, tmp_path: Path, column: str, value: str
 ) -> None:
     table, profile = (changed(path, tmp_path, **{column: value}) for path in files[:2])
     for command in commands(table, profile, files[2], tmp_path):
-        message = refuse(capsys, tmp_path, *command)
-        assert f"row 3, column '{column}': " in message
+        assert f"row 3, column '{column}': " in cli.refused(*command)
 
 
-def test_seconds_for_milliseconds_are_refused(
-    capsys: Capture, files: Files, tmp_path: Path
-) -> None:
+def test_seconds_for_milliseconds_are_refused(cli: Cli, files: Files, tmp_path: Path) -> None:
     """More than 10 times the DRAM's peak cannot be."""
     _, profile, model = files
     rows = [{**row, "time_ms": float(row["time_ms"]) / 1000} for row in tidy.read_csv(profile)]
     seconds = tidy.write_csv(tmp_path / "s.csv", rows)
-    message = refuse(capsys, tmp_path, "predict", seconds, "--model", model)
+    message = cli.refused("predict", seconds, "--model", model)
     assert "its DRAM traffic is" in message
     assert "in a table also time_ms in milliseconds and of one launch" in message
 
 
-def test_a_little_more_than_the_peak_is_told(capsys: Capture, files: Files, tmp_path: Path) -> None:
+def test_a_little_more_than_the_peak_is_told(cli: Cli, files: Files, tmp_path: Path) -> None:
     """By hand: 2 x 4 GHz x 256 bit is 256 GB/s, so 12.8e6 sectors of 32 B in 1 ms are 1.6 of it."""
     _, profile, model = files
     values = {"time_ms": "1", READ: "12.8e6", "dram_write_transactions": "0"}
     doubtful = changed(profile, tmp_path, **values)
-    _, err = succeed(capsys, "predict", doubtful, "--model", model, "--notes")
+    err = cli.told("predict", doubtful, "--model", model, "--notes")
     assert ": 1.60 times the possible DRAM traffic: " in err
-
-
-@pytest.mark.parametrize(
-    ("command", "meant"),
-    [
-        (("predict", BY_HAND, "--at", "engine=2.1"), "2.1GHz"),
-        (("predict", BY_HAND, "--at", "memory=2.6"), "2.6GHz"),
-        (("predict", FAST, "--also", SLOW, "--at", "engine=1.2"), "1.2GHz"),
-        (("advise", BY_HAND, "--base", "engine=1.98,memory=2619"), "1.98GHz"),
-        (("advise", FAST, "--base", "memory=2.6", "--also", SLOW), "2.6GHz"),
-        (("advise", FAST, "--also", f"{SLOW}@engine=1.17"), "1.17GHz"),
-        (("advise", BY_HAND, "--also", f"{BY_HAND}@engine=1.2"), "1.2GHz"),
-    ],
-)
-def test_a_clock_in_ghz_without_its_unit_is_asked_about(
-    capsys: Capture, tmp_path: Path, command: tuple[object, ...], meant: str
-) -> None:
-    """An H100 has 345 to 1980 and 1593 or 2619 MHz; a third of these is the least."""
-    message = refuse(capsys, tmp_path, *command)
-    assert message.startswith("h100-sxm5, ")
-    assert message.endswith(f" MHz; is {meant} meant?")
 
 
 @pytest.mark.parametrize("more", [(), ("--extrapolate",)])
 def test_a_clock_far_below_the_trained_ones_is_refused(
-    capsys: Capture, files: Files, tmp_path: Path, more: tuple[str, ...]
+    cli: Cli, files: Files, more: tuple[str, ...]
 ) -> None:
     """The GTX 980's clocks are in no table; the model knows 500 and 1000 MHz, so 167 is least."""
     command = ("predict", files[1], "--model", files[2], *more, "--at")
     told = "gtx980, engine_mhz: 1 MHz cannot be, the lowest clock known is 500 MHz; is 1GHz meant?"
-    assert refuse(capsys, tmp_path, *command, "engine=1") == told
-    assert "500 MHz; give it in MHz" in refuse(capsys, tmp_path, *command, "engine=160")
+    assert cli.refused(*command, "engine=1") == told
+    assert "500 MHz; give it in MHz" in cli.refused(*command, "engine=160")
     with refused("is 1GHz meant"):
         load(files[2]).predict(files[1], at={"engine": 1})
 
 
 @pytest.mark.parametrize("engine", ["1.2GHz", "1200", "120"])
-def test_a_clock_that_a_gpu_may_have_is_predicted(capsys: Capture, engine: str) -> None:
+def test_a_clock_that_a_gpu_may_have_is_predicted(cli: Cli, engine: str) -> None:
     """120 MHz is above a third of an H100's least, 345."""
-    succeed(capsys, "predict", BY_HAND, "--at", f"engine={engine}")
+    cli("predict", BY_HAND, "--at", f"engine={engine}")

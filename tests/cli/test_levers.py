@@ -4,14 +4,12 @@ The kernels of synthetic.frugal at the base: compute0 of 4, 2.667, 2 and 1.6 ms 
 and 1000 MHz and bandwidth0 of 4 ms, both of 172.4, 225.6, 329.2 and 500 W.
 """
 
-import csv
-import io
 import json
 import re
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 from synthetic import frugal
 
 
@@ -21,11 +19,9 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 class TestPowerCaps:
-    def test_table_of_caps_below_that_of_clocks(
-        self, capsys: Capture, files: tuple[Path, Path]
-    ) -> None:
+    def test_table_of_caps_below_that_of_clocks(self, cli: Cli, files: tuple[Path, Path]) -> None:
         given = ["--power-cap", 329.2, 650, 150, "--all", "--notes"]
-        out, err = succeed(capsys, "advise", *files, *given)
+        out, err = cli.both("advise", *files, *given)
         assert "under a power cap h100-sxm5 runs at 1000 MHz" in err
         clocks, caps = out.split(" cap  ")
         assert clocks.startswith("  Set the CU count to 16")
@@ -36,12 +32,12 @@ class TestPowerCaps:
         assert "\n  150 W: below the GPU's lowest power limit, 200 W; below the clocks " in clocks
 
     def test_the_lever_makes_the_verdict_and_leaves_the_clocks_out(
-        self, capsys: Capture, files: tuple[Path, Path]
+        self, cli: Cli, files: tuple[Path, Path]
     ) -> None:
         # By hand: the run takes 6.667 ms at 225.6 W, 11.1 % more than 6 ms, and 1504 mJ, 23.9 %
         # less than 1975.2.
         given = ["--lever", "cap", "--power-cap", 225.6, 329.2, 650, "--max-slowdown", 12]
-        out, _ = succeed(capsys, "advise", *files, *given)
+        out = cli("advise", *files, *given)
         said = "  Set the power cap to 225.6 W (now 700): 11 % slower, 24 % less energy.\n\n"
         assert out.startswith(said)
         assert "compute0" not in out
@@ -49,23 +45,22 @@ class TestPowerCaps:
         assert best[-1] == "answer"
 
     def test_without_caps_the_gpus_limits_are_swept(
-        self, capsys: Capture, files: tuple[Path, Path]
+        self, cli: Cli, files: tuple[Path, Path]
     ) -> None:
-        out, err = succeed(capsys, "advise", *files, "--lever", "cap", "--format", "csv")
-        assert "P03: assumed: under a power cap h100-sxm5 runs at 1000 MHz" in err
-        rows = [row for row in csv.DictReader(io.StringIO(out)) if row["at"] == "cap"]
+        rows = [row for row in cli.csv("advise", *files, "--lever", "cap") if row["at"] == "cap"]
         caps_w = [*range(200, 400, 5), *range(400, 701, 10)]
         assert [float(row["power_cap_w"]) for row in rows] == caps_w
-        out, _ = succeed(capsys, "advise", *files, "--power-cap")
+        out, err = cli.both("advise", *files, "--power-cap", "--notes")
+        assert "P03: assumed: under a power cap h100-sxm5 runs at 1000 MHz" in err
         of_clocks, caps = out.split(" cap  ")
         assert of_clocks.startswith("  Set the CU count to 16")
         swept = [line.split()[0] for line in caps.splitlines()[1:] if line[:5].strip().isdigit()]
         assert (swept[0], swept[-1]) == ("200", "700")
         assert len(swept) <= 8
 
-    def test_json(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+    def test_json(self, cli: Cli, files: tuple[Path, Path]) -> None:
         given = ["--power-cap", 150, 225.6, "--format", "json"]
-        document = json.loads(succeed(capsys, "advise", *files, *given)[0])
+        document = json.loads(cli("advise", *files, *given))
         assert "power_cap_w" not in document["base"]
         low, high = document["caps"]
         assert low["time_ms"] is None
@@ -79,38 +74,34 @@ class TestPowerCaps:
         assert high["energy_percent"][0] == pytest.approx(changed, rel=1e-9)
         assert document["commands"] is None
         given += ["--max-slowdown", 12]
-        document = json.loads(
-            succeed(capsys, "advise", *files, "--lever", "cap", *given, "--commands")[0]
-        )
+        document = json.loads(cli("advise", *files, "--lever", "cap", *given, "--commands"))
         assert document["base"]["power_cap_w"] == 700
         assert document["answer"]["set"] == {"power_cap_w": 225.6}
         assert document["commands"]["set"] == ["nvidia-smi -i 0 -pl 225.6"]
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 700"]
 
-    def test_a_cap_that_changes_nothing_is_left(
-        self, capsys: Capture, files: tuple[Path, Path]
-    ) -> None:
+    def test_a_cap_that_changes_nothing_is_left(self, cli: Cli, files: tuple[Path, Path]) -> None:
         """329.2 W is what the run draws at the base."""
         given = ["--lever", "cap", "--max-slowdown", 5, "--power-cap", 329.2, "--commands"]
-        out, _ = succeed(capsys, "advise", *files, *given)
+        out = cli("advise", *files, *given)
         assert out.startswith(
             "  Leave the power cap as it is: nothing that needs less energy keeps "
         )
         assert out.endswith("# nothing to set: the power cap stays as it is\n")
 
     def test_caps_that_cannot_be_advised_are_said_to_be(
-        self, capsys: Capture, files: tuple[Path, Path]
+        self, cli: Cli, files: tuple[Path, Path]
     ) -> None:
         given = ["advise", *files, "--lever", "cap", "--power-cap"]
-        out, _ = succeed(capsys, *given, 20, 30)
+        out = cli(*given, 20, 30)
         assert out.startswith("  None of these power caps can be judged: below the clocks ")
-        out, _ = succeed(capsys, *given, 210, "--max-slowdown", 5)
+        out = cli(*given, 210, "--max-slowdown", 5)
         assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
-        out, err = succeed(capsys, *given, 800)
+        out, err = cli.both(*given, 800)
         above = "above the GPU's highest known power limit, 700 W"
         said = f"None of these power caps can be set: {above}. "
         assert " ".join(out.split()).startswith(said)
-        given_json = json.loads(succeed(capsys, *given, 800, "--json")[0])
+        given_json = cli.json(*given, 800)
         assert [(cap["can_be_set"], cap["flags"]) for cap in given_json["caps"]] == [
             (False, [above])
         ]
@@ -118,9 +109,9 @@ class TestPowerCaps:
 
 
 class TestCommands:
-    def test_after_the_advice(self, capsys: Capture, files: tuple[Path, Path]) -> None:
+    def test_after_the_advice(self, cli: Cli, files: tuple[Path, Path]) -> None:
         # The most frugal run is at 16 CUs, 400 and 1000 MHz (tests/advice/test_advise.py).
-        out, _ = succeed(capsys, "advise", *files, "--commands")
+        out = cli("advise", *files, "--commands")
         expected = (
             r"\n\n  To set it:\n    nvidia-smi -i 0 -lgc 400,400\n    nvidia-smi -i 0 -lmcd 1000\n"
             r"(    # [^\n]+\n)+"
@@ -129,41 +120,13 @@ class TestCommands:
         assert re.search(f"{expected}$", out)
         assert "# no command sets the number of CUs" in out
 
-    def test_of_an_unknown_gpu_there_are_none(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_an_unknown_gpu_there_are_none(self, cli: Cli, tmp_path: Path) -> None:
         files = frugal.files(tmp_path)
-        out, _ = succeed(capsys, "advise", *files, "--commands")
+        out = cli("advise", *files, "--commands")
         assert out.endswith("# commands are known only for GPUs of the device table\n")
-        given = ["--commands", "--format", "json"]
-        assert json.loads(succeed(capsys, "advise", *files, *given)[0])["commands"] == {
+        given = ["--commands"]
+        assert cli.json("advise", *files, *given)["commands"] == {
             "set": [],
             "reset": [],
             "notes": ["commands are known only for GPUs of the device table"],
         }
-
-
-class TestRefused:
-    @pytest.mark.parametrize(
-        ("given", "complaint"),
-        [
-            (["--power-cap", "0"], "argument --power-cap: '0' is not a positive, finite number"),
-            (["--lever", "fan"], "argument --lever: 'fan' is none of clock, cap"),
-            (["--lever", "cap", "--minimize", "clock"], "'clock' is not for power caps"),
-        ],
-    )
-    def test_options(
-        self,
-        capsys: Capture,
-        files: tuple[Path, Path],
-        tmp_path: Path,
-        given: list[str],
-        complaint: str,
-    ) -> None:
-        assert complaint in refuse(capsys, tmp_path, "advise", *files, *given)
-
-    def test_without_power(self, capsys: Capture, tmp_path: Path) -> None:
-        files = frugal.files(tmp_path, "h100-sxm5", power=None)
-        said = refuse(capsys, tmp_path, "advise", *files, "--power-cap", 90)
-        assert said == "a power cap needs the whole power: the profile has no power_w; give --power"
-        files = frugal.files(tmp_path)
-        said = refuse(capsys, tmp_path, "advise", *files, "--lever", "cap")
-        assert said.startswith("the power limits of this GPU are not known; name the caps with ")

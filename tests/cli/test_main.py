@@ -1,4 +1,4 @@
-"""The entry point: usage, one line for every complaint, `python -m mlscale`.
+"""The entry point: what is meant, help, what it ends with, `python -m mlscale`.
 
 Commands and complaints are by hand; figures of tidy.rows() are closed forms.
 """
@@ -12,130 +12,104 @@ import warnings
 from pathlib import Path
 
 import pytest
-from command import Capture, at_base, refuse, succeed, train
+from command import Cli
 from synthetic import tidy
 
 import mlscale
 from mlscale.cli import main as entry
 
-TRAIN = "train t.csv --base mid -o m"
-PREDICT = "predict m.mlscale p.csv"
-ERRORS = "study errors t.csv"
-
-# What is refused by its words alone, before any file is looked for: words of the complaint, and
-# the command whose help it names.
-USAGE = {
-    "datasets list all": ("unrecognized arguments: all", "datasets list"),
-    f"{ERRORS} --quick": ("there is no option --quick", "study errors"),
-    "predict": ("required: FILE", "predict"),
-    "train t.csv --base mid": ("required: -o/--output", "train"),
-    "import dvfs f.csv": ("required: -o/--output", "import"),
-    "predict m.mlscale": ("name the profile to predict too", "predict"),
-    f"{PREDICT} --model m.mlscale": ("give --model or MODEL PROFILE, not both", "predict"),
-    f"{PREDICT} --format xml": ("'xml'", "predict"),
-    f"{PREDICT} --format parquet": ("not for a terminal; name a file with -o FILE", "predict"),
-    f"{PREDICT} --at cu=16,engine=fast": ("'cu=16,engine=fast': 'fast' is not a n", "predict"),
-    "advise p.csv --max-time 0": ("'0' is not a positive, finite number", "advise"),
-    "advise p.csv --max-slowdown -1": ("'-1' is not a finite number of at least 0", "advise"),
-    "devices list --format csv --json": ("not allowed with argument", "devices list"),
-    f"{TRAIN} --predictor wo": ("no-scaling, engine-bound, core-bound", "train"),
-    f"{TRAIN} --predictor extra-trees": ("exists for studies only", "train"),
-    f"{TRAIN} --features table2 --features-of ncu": ("not allowed with argument", "train"),
-    f"{TRAIN} --clusters 0": ("'0' is not a whole number of at least 1", "train"),
-    f"{TRAIN} --seed one": ("'one' is not a whole number from 0", "train"),
-    "train t.csv --base middle -o m": ("'middle' is no setting; cu, engine and", "train"),
-    "train t.csv ./t.csv --base mid -o m": ("t.csv: is given twice", "train"),
-    f"{ERRORS} --protocol any": ("leave-one-application-out", "study errors"),
-    f"{ERRORS} --incomplete skip": ("'skip'", "study errors"),
-    "import t.csv -o x.csv --base cu=0": ("'0' in 'cu=0' must be positive and finite", "import"),
-    "collect": ("name a folder for the measurements with -o DIR", "collect"),
-    f"collect --dry-run --repeat {400 * '9'}": ("is not a whole number", "collect"),
+TRAIN = "train t.csv --base mid -o m --predictor mean-surface --no-check"
+NCU = "h100-by-hand.csv"
+# What is typed, and in which other words the same is asked for.
+MEANT = {
+    f"advise {NCU} --max-slowdown 5%": f"advise {NCU} --max-slowdown 5",
+    f"advise {NCU} --max-slowdown 5 %": f"advise {NCU} --max-slowdown 5",
+    f"advise {NCU} --power 500W": f"advise {NCU} --power 500",
+    f"advise {NCU} --power 0.5kW": f"advise {NCU} --power 500",
+    f"advise {NCU} --max-time 1.5s --max-power 0.4kW --power 500": (
+        f"advise {NCU} --max-time 1500 --max-power 400 --power 500"
+    ),
+    f"predict {NCU} --at engine=1.2GHz": f"predict {NCU} --at engine=1200",
+    f"predict {NCU} --at sm_clock=1200MHz": f"predict {NCU} --at engine=1200",
+    f"predict {NCU} --at core=1200 --base gpu=1.98GHz,mem=2619": (
+        f"predict {NCU} --at engine=1200 --base engine=1980,memory=2619"
+    ),
 }
-# Other refusals of a command's words.
-REFUSED = {
-    ("literature", "wang-chu"): "'literature' .*source repository",
-    ("study", "compare", "t.csv"): "'study compare' .*several predictors",
-    ("import", "ncu", "run.csv", "-o", "t.csv"): "'import ncu' .*'import FILE …'",
-    ("advise", "run.csv", "--next-profile"): "'--next-profile' .*0.6 of the clock",
-    ("predict", "m.mlscale", "p.csv", "--also", "@engine=400"): "names no file before '@'",
-    ("predict", "none.csv"): "none.csv: cannot be read: No such file or directory",
+HIDDEN = {  # an option of each command that its short help leaves out
+    "advise": "--dask",
+    "predict": "--peaks",
+    "report": "--extrapolate",
+    "import": "--each",
+    "train": "--snap-clocks",
+    "study errors": "--protocol",
+    "study advice": "--protocol",
+}
+SHOWN = {
+    "train --help": ("--base", "--predictor", "--leave-out"),
+    "predict --help": ("--at", "--format", "--json"),
+    "import --help": ("dvfs", "kernel-tuner", "--device", "--base", "--append"),
+    "completion --help": ("bash", "zsh", "tcsh"),
+    "--version": (mlscale.__version__,),
+    "study": ("usage: mlscale study", "errors", "advice"),
+    "devices": ("usage: mlscale devices", "list", "show"),
+    "datasets": ("usage: mlscale datasets",),
+    **dict.fromkeys(("", "--help", "-h"), tuple(entry.COMMANDS)),
 }
 pytestmark = pytest.mark.usefixtures("in_an_empty_folder")
 
 
-@pytest.fixture
-def files(capsys: Capture) -> Path:
-    """In the current directory a table, a profile, and a model."""
-    rows = tidy.rows(["a", "b", "c", "d"])
-    tidy.write_csv(Path("t.csv"), rows)
-    tidy.write_csv(Path("p.csv"), at_base(rows))
-    train(capsys, Path.cwd(), rows, "--predictor", "mean-surface").rename("m.mlscale")
-    return Path.cwd()
-
-
-@pytest.mark.parametrize(("command", "complaint"), USAGE.items(), ids=USAGE)
-def test_bad_usage_says_what_is_wrong_and_where_help_is(
-    capsys: Capture, files: Path, command: str, complaint: tuple[str, str]
-) -> None:
-    said, place = complaint
-    message = refuse(capsys, files, *command.split())
-    assert said in message
-    assert message.endswith(f"; see '{f'mlscale {place}'.rstrip()} --help'")
-
-
-@pytest.mark.parametrize(("words", "told"), REFUSED.items())
-def test_what_is_refused(capsys: Capture, files: Path, words: tuple[str, ...], told: str) -> None:
-    assert re.search(told, refuse(capsys, files, *words))
-
-
-def test_a_file_may_be_called_as_a_command_that_went(capsys: Capture, tmp_path: Path) -> None:
-    Path("ncu").write_text("nothing that is known")
-    message = refuse(capsys, tmp_path, "import", "ncu", "-o", "t.csv")
-    assert "ncu: is nothing that mlscale knows" in message
-
-
-def test_what_is_read_is_not_replaced(capsys: Capture, files: Path) -> None:
-    for words in ("predict m.mlscale p.csv -o ./p.csv", "train t.csv --base mid -o t.csv"):
-        assert "is also an input; name another" in refuse(capsys, files, *words.split())
+@pytest.mark.parametrize(("typed", "meant"), MEANT.items(), ids=MEANT)
+def test_what_is_meant_is_done(cli: Cli, typed: str, meant: str) -> None:
+    assert cli.json(*typed.split()) == cli.json(*meant.split())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("train --help", ["--base", "--predictor", "--leave-out"]),
-        ("predict --help", ["--at", "--format", "--json"]),
-        ("study errors --help all", ["--protocol", "--seeds", "--json"]),
-        ("import --help", ["dvfs", "kernel-tuner", "--device", "--base", "--append"]),
-        ("devices --help", ["list", "show"]),
-        ("completion --help", ["bash", "zsh", "tcsh"]),
-        ("--version", [mlscale.__version__]),
-    ],
+    ("given", "is_noted"),
+    [("1.05", True), ("1.2", True), ("1", False), ("1.5", False), ("1.05%", False), ("5", False)],
 )
-def test_help_and_version_go_to_stdout(capsys: Capture, arguments: str, words: list[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        entry.main(arguments.split())
-    out, err = capsys.readouterr()
-    assert (stopped.value.code, err) == (0, "")
-    assert [word for word in words if word not in out] == []
+def test_a_slowdown_that_looks_like_a_ratio_is_noted(cli: Cli, given: str, is_noted: bool) -> None:
+    err = cli.told("advise", NCU, "--max-slowdown", given)
+    noted = f"--max-slowdown {given} is {given} %. If you meant "
+    assert (noted in err) == is_noted
+    assert given != "1.05" or f"{noted}5 %, give 5." in err
+
+
+@pytest.mark.parametrize(("typed", "words"), SHOWN.items(), ids=SHOWN)
+def test_help_and_version_go_to_stdout(cli: Cli, typed: str, words: tuple[str, ...]) -> None:
+    out, err = cli.ended(0, *typed.split())
+    assert (err, [word for word in words if word not in out]) == ("", [])
+    assert "advise" not in words or max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("command", "hidden"), HIDDEN.items(), ids=HIDDEN)
+def test_help_is_short_and_all_of_it_is_there_for_who_asks(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str, hidden: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    short, whole = (
+        cli.ended(0, *command.split(), *words)[0] for words in (["--help"], ["--help", "all"])
+    )
+    assert short.count("\n") <= 40
+    assert f"mlscale {command} --help all" in short
+    assert (hidden in short, hidden in whole) == (False, True)
 
 
 @pytest.mark.parametrize("words", ["datasets list", "datasets show p100", "devices list",
                                    "devices show p100", "show kernels"])  # fmt: skip
-def test_json_is_one_document(capsys: Capture, words: str) -> None:
-    assert json.loads(succeed(capsys, *words.split(), "--json")[0])
+def test_json_is_one_document(cli: Cli, words: str) -> None:
+    assert cli.json(*words.split())
 
 
-def test_an_interruption_is_one_line(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mlscale.data.measurements.read", interrupt)
-    assert entry.main(TRAIN.split()) == 130  # 128 + SIGINT
-    assert capsys.readouterr() == ("", "mlscale: interrupted\n")
+    monkeypatch.setattr("mlscale.readers.source.hold", interrupt)
+    assert cli.ended(130, *TRAIN.split()) == ("", "mlscale: interrupted\n")  # 128 + SIGINT
 
 
 def test_warnings_of_the_data_are_a_line_once_and_others_as_python_shows_them(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def warn(*_: object) -> None:
         warnings.simplefilter("always")
@@ -144,9 +118,8 @@ def test_warnings_of_the_data_are_a_line_once_and_others_as_python_shows_them(
             mlscale.errors.warn("T05", "odd\ndata")
         raise mlscale.InputError("enough")
 
-    monkeypatch.setattr("mlscale.data.measurements.read", warn)
-    assert entry.main(TRAIN.split()) == 2
-    first, *_, data, error = capsys.readouterr().err.splitlines()
+    monkeypatch.setattr("mlscale.readers.source.hold", warn)
+    first, *_, data, error = cli.ended(2, *TRAIN.split())[1].splitlines()
     assert re.fullmatch(r".*test_main\.py:\d+: UserWarning: old", first)
     assert (data, error) == ("mlscale: warning T05: odd data", "mlscale: error: enough")
 
@@ -159,14 +132,13 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_as_a_module(capsys: Capture) -> None:
+def test_as_a_module(cli: Cli) -> None:
     """mean-surface of one kernel is that kernel: tidy.rows gives it 1, 2, 3, 4 ms."""
     tidy.write_csv(Path("t.csv"), tidy.rows(["first"]))
-    succeed(capsys, *TRAIN.split(), "--predictor", "mean-surface")
-    done = run("predict", "t.csv", "--model", "m", "--format", "csv")
+    cli(*TRAIN.split())
+    done = run("predict", "t.csv", "--model", "m", "--json")
     assert done.returncode == 0
-    header, *lines = (line.split(",") for line in done.stdout.splitlines())
-    times = [float(line[header.index("time_ms")]) for line in lines]
+    times = [row["time_ms"] for row in json.loads(done.stdout)["predictions"]]
     assert times == pytest.approx([1, 2, 3, 4], rel=1e-12)
     done = run("predict", "nothing.csv")
     assert (done.returncode, done.stdout) == (2, "")
@@ -174,18 +146,51 @@ def test_as_a_module(capsys: Capture) -> None:
     assert done.stderr == said
 
 
-def test_a_terminal_without_all_letters_gets_escapes(capsys: Capture) -> None:
+def test_a_terminal_without_all_letters_gets_escapes(cli: Cli) -> None:
     tidy.write_csv(Path("t.csv"), tidy.rows(("grö\u00dfer", "x", "y")))
-    succeed(capsys, *TRAIN.split())
+    cli(*TRAIN.split())
     done = run("predict", "t.csv", "--model", "m", "--kernels", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "gr\\xf6\\xdfer" in done.stdout
     assert "\\u2" not in run("predict", "t.csv", "--model", "m", PYTHONIOENCODING="ascii").stdout
 
 
-@pytest.mark.parametrize("command", ["study", "devices", "datasets"])
-def test_a_command_of_several_alone_shows_them(capsys: Capture, command: str) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        entry.main([command])
-    assert stopped.value.code == 0
-    assert f"usage: mlscale {command}" in capsys.readouterr().out
+def test_a_row_is_the_whole_run_at_the_gpus_highest_memory_clock(cli: Cli) -> None:
+    """As if it named a kernel and the memory clock of the device table, 10501 MHz."""
+    answers = []
+    for more, values in (("", ""), (",kernel,memory_mhz", ",run,10501")):
+        for name, row in (("fast", "2700,100,330"), ("slow", "1800,128,190")):
+            header = f"device,engine_mhz,time_ms,power_w{more}"
+            Path(f"{name}.csv").write_text(f"{header}\nrtx4090,{row}{values}\n")
+        answer = cli.json("advise", "fast.csv", "--also", "slow.csv")
+        told = "fast.csv: does not give memory_mhz: taken as profiled at the base cu=128,engine=27"
+        assert (told in json.dumps(answer)) == (not more)
+        answers.append({**answer, "notes": None})
+    assert answers[0] == answers[1]
+
+
+def test_variants_of_a_program_are_not_parted_in_silence(cli: Cli) -> None:
+    """Sobel3 and Sobel5, which a fold would part; under one name nothing is told."""
+    rows = [{**row, "kernel": "Sobel5"} for row in tidy.rows(["Sobel3"])]
+    rows += tidy.rows(["Sobel3", "other", "another"])
+    for application in ("kernel", "program"):
+        parts = "35" if application == "program" else ""
+        named = [{**row, "application": row["kernel"].rstrip(parts)} for row in rows]
+        tidy.write_csv(Path("t.csv"), named)
+        told = "'Sobel5', 'Sobel3', and each is its own app" in cli.told(*TRAIN.split())
+        assert told == (application == "kernel")
+
+
+def test_mappings_are_given_one_after_the_other(cli: Cli) -> None:
+    """As the errors ask for them: the kernels' own column, and then each kernel's application."""
+    rows = [{"name" if k == "kernel" else k: v for k, v in row.items() if k != "application"}
+            for row in tidy.rows(["one", "other", "another"])]  # fmt: skip
+    tidy.write_csv(Path("t.csv"), rows)
+    words, hint = (*TRAIN.split(), "--map", "kernel=name"), "--map application=kernel"
+    assert hint in cli.refused(*words)
+    cli(*words, *hint.split())
+
+
+def test_a_file_may_be_called_as_a_command_that_went(cli: Cli) -> None:
+    Path("ncu").write_text("nothing that is known")
+    assert "ncu: is nothing that mlscale knows" in cli.refused("import", "ncu", "-o", "t.csv")

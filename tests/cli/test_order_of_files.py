@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, note_texts, refuse, succeed
+from command import Cli, note_texts
 from synthetic import llm_server as made
 from synthetic import tidy
 from synthetic.two_logs import log, without
@@ -81,15 +81,12 @@ def also(files: Sequence[object]) -> list[object]:
     return [files[0], *(word for file in files[1:] for word in ("--also", file))]
 
 
-def in_every_order(capsys: Capture, words: Sequence[object], files: Sequence[Path]) -> list[Any]:
+def in_every_order(cli: Cli, words: Sequence[object], files: Sequence[Path]) -> list[Any]:
     """The documents, each with whether it says that the base is not the first file."""
     command, *options = words
     found = []
     for order in permutations(range(len(files))):
-        out, _ = succeed(
-            capsys, command, *also([files[n] for n in order]), *options, "--format", "json"
-        )
-        document = json.loads(out)
+        document = cli.json(command, *also([files[n] for n in order]), *options)
         told = [text for note, text in zip(document["notes"], note_texts(document), strict=True)
                 if note["code"] == "R09"]  # fmt: skip
         assert len(told) == (order[0] != 0)
@@ -112,17 +109,17 @@ KINDS = {
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_order_changes_nothing(
-    capsys: Capture, tmp_path: Path, kind: str, seed: int, count: int
+    cli: Cli, tmp_path: Path, kind: str, seed: int, count: int
 ) -> None:
     write, words = KINDS[kind]
-    first, *others = in_every_order(capsys, words, write(tmp_path, readings(seed, count)))
+    first, *others = in_every_order(cli, words, write(tmp_path, readings(seed, count)))
     for other in others:
         assert other == first
     if "base" in first and kind in ("logs", "tables"):
         assert first["base"]["engine_mhz"] == readings(seed, count)[0][0]
 
 
-def test_of_servers(capsys: Capture, tmp_path: Path) -> None:
+def test_of_servers(cli: Cli, tmp_path: Path) -> None:
     clocks = (1980.0, 1650.0, 1320.0)
     pairs = [
         made.write(made.serve(made.Server(), mhz, 5.0, 200, None, n), mhz, tmp_path)
@@ -132,8 +129,7 @@ def test_of_servers(capsys: Capture, tmp_path: Path) -> None:
         found = []
         for order in permutations(range(count)):
             words: list[object] = [w for n in order for w in ("--also", *pairs[n])][1:]
-            out, _ = succeed(capsys, "advise", *words, "--slo", "tpot=1.2x@p90", "--json")
-            document = json.loads(out)
+            document = cli.json("advise", *words, "--slo", "tpot=1.2x@p90")
             told = [note for note in document["notes"] if note["code"] == "R09"]
             assert len(told) == (order[0] != 0)
             found.append(alike(document))
@@ -141,14 +137,14 @@ def test_of_servers(capsys: Capture, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_each_rate_stays_with_its_file(capsys: Capture, tmp_path: Path, seed: int) -> None:
+def test_each_rate_stays_with_its_file(cli: Cli, tmp_path: Path, seed: int) -> None:
     found = readings(seed, 3)
     files, rates = logs(tmp_path, found), [round(1e4 / s) for _, s, _ in found]
     documents = []
     for order in permutations(range(3)):
         given = also([files[n] for n in order])
         rate = ":".join(str(rates[n]) for n in order)
-        out, _ = succeed(capsys, "advise", *given, "--rate", rate, "--json")
+        out = cli("advise", *given, "--rate", rate, "--json")
         documents.append(alike(json.loads(out)))
         answer = mlscale.advise(files[order[0]], also=[files[n] for n in order[1:]],
                                 rate=[rates[n] for n in order])  # fmt: skip
@@ -158,31 +154,30 @@ def test_each_rate_stays_with_its_file(capsys: Capture, tmp_path: Path, seed: in
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_rows_of_tables_in_any_order(capsys: Capture, tmp_path: Path, seed: int) -> None:
+def test_rows_of_tables_in_any_order(cli: Cli, tmp_path: Path, seed: int) -> None:
     """Three rows of one table are three tables, or one and another of two rows."""
     files = tables(tmp_path, readings(seed, 3))
     rows = [file.read_text().splitlines()[1] for file in files]
-    expected = alike(json.loads(succeed(capsys, "advise", *also(files), "--json")[0]))
+    expected = alike(cli.json("advise", *also(files)))
     for order in permutations(rows):
         one, two = tmp_path / "r8.csv", tmp_path / "r9.csv"
         for given in ((order,), (order[:1], order[1:])):
             for file, part in zip((one, two), given, strict=False):
                 file.write_text(HEADER + "".join(f"{row}\n" for row in part))
             words = also([one, two][: len(given)])
-            found = alike(json.loads(succeed(capsys, "advise", *words, "--json")[0]))
+            found = alike(cli.json("advise", *words))
             assert {**found, "next_commands": 0} == {**expected, "next_commands": 0}
 
 
 @pytest.mark.parametrize("write", [logs, tables])
-def test_base_names_another_reading(capsys: Capture, tmp_path: Path, write: Any) -> None:
+def test_base_names_another_reading(cli: Cli, tmp_path: Path, write: Any) -> None:
     """Whichever comes first; a clock that no reading has is told, or refused of tables."""
     found = readings(0, 3)
     files, low = write(tmp_path, found), found[1][0]
     documents = []
     near = low + 5 * (write is logs)  # of a log the sampled clock may be 1 % off
     for order in permutations(files):
-        out, _ = succeed(capsys, "advise", *also(order), "--base", f"engine={near}", "--json")
-        document = json.loads(out)
+        document = cli.json("advise", *also(order), "--base", f"engine={near}")
         assert document["base"]["engine_mhz"] == near
         assert len(document["measured"]) == 2
         assert (order[0] == files[1]) == ("R09" not in {n["code"] for n in document["notes"]})
@@ -190,10 +185,10 @@ def test_base_names_another_reading(capsys: Capture, tmp_path: Path, write: Any)
     assert all(one == documents[0] for one in documents[1:])
     nowhere = ["advise", *also(files), "--base", f"engine={round(1.1 * low)}"]
     if write is tables:
-        assert f"no reading is at engine={1.1 * low:.0f}; " in refuse(capsys, tmp_path, *nowhere)
+        assert f"no reading is at engine={1.1 * low:.0f}; " in cli.refused(*nowhere)
     else:
         said = f"engine_mhz was set to {1.1 * low:.0f}, but ran at {low} on average"
-        assert said in "".join(succeed(capsys, *nowhere, "--notes"))
+        assert said in "".join(cli.both(*nowhere, "--notes"))
 
 
 def powerless(file: Path) -> Path:
@@ -208,12 +203,12 @@ def powerless(file: Path) -> Path:
 
 @pytest.mark.parametrize("write", [logs, tables])
 def test_power_that_may_be_of_either_reading_is_refused(
-    capsys: Capture, tmp_path: Path, write: Any
+    cli: Cli, tmp_path: Path, write: Any
 ) -> None:
     """It went to the one given first: of the same two files -1.0 or -4.9 % energy."""
     files = [powerless(file) for file in write(tmp_path, readings(0, 2))]
     for first, second in permutations(files):
-        said = refuse(capsys, tmp_path, "advise", first, "--also", second, "--power", 300)
+        said = cli.refused("advise", first, "--also", second, "--power", 300)
         assert said.startswith(f"{second}: shows no power either, and --power is of one run; ")
     both = tmp_path / "both.csv"
     if write is tables:
@@ -222,35 +217,30 @@ def test_power_that_may_be_of_either_reading_is_refused(
         asked: tuple[object, ...] = ("advise", both)
     else:
         asked = ("import", *files, "-o", both)
-    assert "has runs at 2 settings, and --power is of one" in refuse(
-        capsys, tmp_path, *asked, "--power", 300
-    )
+    assert "has runs at 2 settings, and --power is of one" in cli.refused(*asked, "--power", 300)
 
 
-def test_power_that_one_reading_lacks_is_its_own(capsys: Capture, tmp_path: Path) -> None:
+def test_power_that_one_reading_lacks_is_its_own(cli: Cli, tmp_path: Path) -> None:
     high, low = logs(tmp_path, readings(0, 2))
     powerless(high)
-    out, _ = succeed(capsys, "advise", high, "--also", low, "--power", 300, "--json")
-    assert json.loads(out)["run"]["power_w"] == 300
-    said = refuse(capsys, tmp_path, "advise", low, "--also", high, "--power", 300)
+    assert cli.json("advise", high, "--also", low, "--power", 300)["run"]["power_w"] == 300
+    said = cli.refused("advise", low, "--also", high, "--power", 300)
     assert "has power_w already; leave --power away, or give first what has none" in said
 
 
 @pytest.mark.parametrize("write", [logs, tables])
-def test_a_higher_reading_without_power_is_told(
-    capsys: Capture, tmp_path: Path, write: Any
-) -> None:
+def test_a_higher_reading_without_power_is_told(cli: Cli, tmp_path: Path, write: Any) -> None:
     """Whichever comes first; --base names it, and then only its time is known."""
     found = readings(0, 2)
     files = write(tmp_path, found)
     powerless(files[0])
     for first, second in permutations(files):
-        document = json.loads(succeed(capsys, "advise", first, "--also", second, "--json")[0])
+        document = cli.json("advise", first, "--also", second)
         assert document["base"]["engine_mhz"] == found[1][0]
         [told] = [note["text"] for note in document["notes"] if note["code"] == "R09"]
         assert told.endswith(f", not {files[0]}, which is higher but shows no power")
-        asked = ("advise", first, "--also", second, "--base", f"engine={found[0][0]}", "--json")
-        document = json.loads(succeed(capsys, *asked)[0])
+        asked = ("advise", first, "--also", second, "--base", f"engine={found[0][0]}")
+        document = cli.json(*asked)
         assert document["base"]["engine_mhz"] == found[0][0]
         assert (document["run"]["power_w"], document["objective"]) == (None, "clock")
         codes = [note["code"] for note in document["notes"]]
@@ -258,23 +248,10 @@ def test_a_higher_reading_without_power_is_told(
         assert ("R09" in codes) == (first == files[1])
 
 
-@pytest.mark.parametrize(
-    ("clock", "problem"),
-    [("1.755", "is 1.755GHz meant?"), ("500", "the nearest is at"), ("1460", "the nearest is at")],
-)
-def test_a_base_that_no_log_ran_at(
-    capsys: Capture, tmp_path: Path, clock: str, problem: str
-) -> None:
-    """Half way between two logs, far below both, or in GHz: it names neither."""
-    first, second = logs(tmp_path, [(1755, 25.0, 506.0), (1170, 31.0, 341.0)])
-    asked = ("advise", first, "--also", second, "--base", f"engine={clock}")
-    assert problem in refuse(capsys, tmp_path, *asked)
-
-
-def test_the_base_stays_where_the_counters_are(capsys: Capture, tmp_path: Path) -> None:
+def test_the_base_stays_where_the_counters_are(cli: Cli, tmp_path: Path) -> None:
     """A profile as if at 1500 MHz, and its times at 1980 MHz, which say less."""
     profile, further = tmp_path / "profile.csv", tmp_path / "further.csv"
-    succeed(capsys, "import", shipped("h100-by-hand.csv"), "-o", profile)
+    cli("import", shipped("h100-by-hand.csv"), "-o", profile)
     with profile.open(newline="", encoding="utf-8") as file:
         rows = [{**row, "engine_mhz": 1500} for row in csv.DictReader(file)]
     tidy.write_csv(profile, rows)
@@ -284,8 +261,7 @@ def test_the_base_stays_where_the_counters_are(capsys: Capture, tmp_path: Path) 
     ])  # fmt: skip
     for order in ([profile, further], [further, profile]):
         given = [*also(order), "--device", "h100-sxm5", "--base", "memory=2619,cu=132"]
-        out, _ = succeed(capsys, "advise", *given, "--minimize", "clock", "--json")
-        document = json.loads(out)
+        document = cli.json("advise", *given, "--minimize", "clock")
         assert (document["base"]["engine_mhz"], document["model"]) == (1500, "kernels")
         codes = {note["code"] for note in document["notes"]}
         assert ("R09" in codes) == (order[0] == further)

@@ -4,15 +4,12 @@ The logs are those of tests/synthetic/two_logs.py with a column of the limit. An
 200 to 700 W, its default, and lists clocks up to 1980 MHz (the device table).
 """
 
-import csv
-import io
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, note_texts, refuse, succeed
+from command import Cli, note_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_pages import runs_of
@@ -36,36 +33,43 @@ def limited(file: Path, limit_w: float | str, idle_w: float | None = None) -> Pa
     return file
 
 
+def pair(folder: Path, fast: Any, slow: Any, **more: Any) -> tuple[Path, Path]:
+    """Two logs: the clock [MHz], tenths of a second, watts and the limit [W] of each."""
+    files = [
+        limited(log(folder / f"{name}.csv", *reading, **more), limit_w)
+        for name, (*reading, limit_w) in (("fast", fast), ("slow", slow))
+    ]
+    return files[0], files[1]
+
+
 @pytest.fixture
 def logs(tmp_path: Path) -> tuple[Path, Path]:
     """30 s at 1500 MHz and 300 W, 39.6 s at 1005 MHz and 240 W, both under 350 W."""
-    fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350)
-    return fast, limited(log(tmp_path / "slow.csv", 1005, 396, 240), 350)
+    return pair(tmp_path, (1500, 300, 300, 350), (1005, 396, 240, 350))
 
 
 @pytest.fixture
 def held(tmp_path: Path) -> tuple[Path, Path]:
     """The same, but that 348 of the 350 W are drawn at 1500 MHz."""
-    fast = limited(log(tmp_path / "fast.csv", 1500, 300, 348), 350)
-    return fast, limited(log(tmp_path / "slow.csv", 1005, 396, 240), 350)
+    return pair(tmp_path, (1500, 300, 348, 350), (1005, 396, 240, 350))
 
 
-def advise(capsys: Capture, fast: Path, slow: Path, *asked: object) -> Any:
-    return json.loads(succeed(capsys, "advise", fast, "--also", slow, *asked, "--json")[0])
+def advise(cli: Cli, fast: Path, slow: Path, *asked: object) -> Any:
+    return cli.json("advise", fast, "--also", slow, *asked)
 
 
 class TestTheBaseBelowTheHighestClock:
     """Locked at 1170 MHz; the GPU's own 700 W let it run at 1980 MHz."""
 
-    def test_the_gpus_own_cap_is_no_news_but_the_unlocked_clock_is(self, capsys: Capture) -> None:
+    def test_the_gpus_own_cap_is_no_news_but_the_unlocked_clock_is(self, cli: Cli) -> None:
         asked = (*LOCKED, *BY_CAP, "--minimize", "time", "--commands")
-        out, _ = succeed(capsys, "advise", *asked)
+        out = cli("advise", *asked)
         said = (
             "  Unlock the engine clock (now 1170 MHz) and leave the power cap at 700 W: 22 %\n"
             "  faster.\n"
         )
         assert out.startswith(said)
-        document = json.loads(succeed(capsys, "advise", *asked, "--json")[0])
+        document = cli.json("advise", *asked)
         assert document["base"]["power_cap_w"] == 700
         assert document["answer"]["set"] == {"power_cap_w": 700, "engine_mhz": None}
         assert document["answer"]["at"]["engine_mhz"] == pytest.approx(1980)
@@ -73,24 +77,22 @@ class TestTheBaseBelowTheHighestClock:
         undo = ["nvidia-smi -i 0 -pl 700", "nvidia-smi -i 0 -lgc 1170,1170"]
         assert document["commands"]["reset"] == undo
 
-    def test_menu_csv_and_page_say_so_too(self, capsys: Capture, tmp_path: Path) -> None:
-        out, _ = succeed(capsys, "advise", *LOCKED, *BY_CAP)
+    def test_menu_csv_and_page_say_so_too(self, cli: Cli) -> None:
+        out = cli("advise", *LOCKED, *BY_CAP)
         assert out.startswith("  Unlock the engine clock (now 1170 MHz) and set the power cap to ")
         menu = [line for line in out.splitlines() if line.startswith("  up to ")]
         assert all(re.match(r"  up to \d+ % +\d{3} W, unlocked  -", line) for line in menu)
         [answer] = [line for line in menu if "up to 5 %" in line]
         assert answer.endswith("<-")
         assert max(map(len, out.splitlines())) <= 80
-        text, _ = succeed(capsys, "advise", *LOCKED, *BY_CAP, "--format", "csv")
-        rows = list(csv.DictReader(io.StringIO(text)))
+        rows = cli.csv("advise", *LOCKED, *BY_CAP)
         assert {row["unlock"] for row in rows if row["at"] == "answer"} == {"yes"}
         above = {row["unlock"]: float(row["engine_mhz"]) > 1170 for row in rows if row["time_ms"]}
         assert above == {"yes": True, "": False}
-        page = tmp_path / "page.html"
         asked = (*LOCKED, *BY_CAP, "--minimize", "time")
-        succeed(capsys, "report", *asked, "-o", page)
-        assert "<h1>Set 700 W, unlocked: 22 % faster</h1>" in page.read_text()
-        [run] = runs_of(page.read_text())
+        page = cli.page(*asked)
+        assert "<h1>Set 700 W, unlocked: 22 % faster</h1>" in page
+        [run] = runs_of(page)
         assert run["document"]["commands"]["set"][0] == "nvidia-smi -i 0 -rgc"
 
     def test_from_python(self) -> None:
@@ -162,112 +164,105 @@ def test_no_cap_of_the_table_is_better_than_the_one_advised(
 
 
 class TestTheLimitThatTheRunHad:
-    def test_it_is_now_and_it_is_put_back(self, capsys: Capture, logs: tuple[Path, Path]) -> None:
+    def test_it_is_now_and_it_is_put_back(self, cli: Cli, logs: tuple[Path, Path]) -> None:
         """Caps end at it; the device table's default is 700 W."""
-        document = advise(capsys, *logs, *BY_CAP, "--minimize", "time", "--commands")
+        document = advise(cli, *logs, *BY_CAP, "--minimize", "time", "--commands")
         assert document["base"]["power_cap_w"] == 350
         assert document["answer"]["set"]["power_cap_w"] == document["caps"][-1]["cap_w"] == 350
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
-        out, _ = succeed(capsys, "advise", logs[0], "--also", logs[1], *BY_CAP, "--power-cap", 280)
+        out = cli("advise", logs[0], "--also", logs[1], *BY_CAP, "--power-cap", 280)
         assert " set the power cap to 280 W (now 350)" in out or " cap to 280 W (now 350)" in out
 
-    def test_no_clock_that_is_advised_needs_more(
-        self, capsys: Capture, logs: tuple[Path, Path], tmp_path: Path
-    ) -> None:
+    def test_no_clock_that_is_advised_needs_more(self, cli: Cli, logs: tuple[Path, Path]) -> None:
         """300 W at 1500 MHz: 1980 MHz, which the default would supply, need more than 350 W."""
-        document = advise(capsys, *logs, "--minimize", "time")
+        document = advise(cli, *logs, "--minimize", "time")
         assert document["answer"]["power_w"][0] <= 350
         assert 1500 < document["answer"]["set"]["engine_mhz"] < 1980
         assert any("350 W, the power limit that the run had" in n for n in note_texts(document))
-        given_ = ["predict", logs[0], "--also", logs[1], "--json", "--at", "engine=1980"]
-        [row] = json.loads(succeed(capsys, *given_)[0])["predictions"]
+        given_ = ["predict", logs[0], "--also", logs[1], "--at", "engine=1980"]
+        [row] = cli.json(*given_)["predictions"]
         assert row["power_w"] > 350
         assert "above power limit" in row["flags"]
-        succeed(capsys, "report", logs[0], "--also", logs[1], "-o", tmp_path / "page.html")
+        cli.page(logs[0], "--also", logs[1])
         answer = mlscale.advise(*logs[:1], also=logs[1], minimize="time")
         assert answer.best.set == document["answer"]["set"]
 
     def test_where_it_changes_during_the_run_the_lowest_counts(
-        self, capsys: Capture, tmp_path: Path
+        self, cli: Cli, tmp_path: Path
     ) -> None:
         """700 W for 200 of 300 busy samples, then 350 W; what it was while idle is of no run."""
         fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350, idle_w=200)
         fast.write_text(fast.read_text().replace(", 350 W", ", 700 W", 200))
         slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 260)
-        document = advise(capsys, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
+        document = advise(cli, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
         assert document["base"]["power_cap_w"] == 350
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
         told = "the power limit changes during the run, from 700 to 350 W: the lowest counts, 350 W"
         [note] = [note for note in document["notes"] if told in note["text"]]
         assert (note["code"], note["severity"]) == ("P03", "warning")
 
-    def test_a_table_states_it_too(self, capsys: Capture, logs: tuple[Path, Path]) -> None:
+    def test_a_table_states_it_too(self, cli: Cli, logs: tuple[Path, Path]) -> None:
         """As an import writes it; in a table it is no counter."""
         table = logs[0].with_name("table.csv")
-        succeed(capsys, "import", logs[0], "-o", table)
+        cli("import", logs[0], "-o", table)
         assert "power_cap_w" in table.read_text()
-        assert advise(capsys, table, logs[1], *BY_CAP)["base"]["power_cap_w"] == 350
+        assert advise(cli, table, logs[1], *BY_CAP)["base"]["power_cap_w"] == 350
 
-    def test_that_of_the_base_counts(self, capsys: Capture, tmp_path: Path) -> None:
-        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350)
-        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 260)
-        assert advise(capsys, fast, slow, *BY_CAP)["base"]["power_cap_w"] == 350
-        slow_first = advise(capsys, slow, fast, *BY_CAP, "--base", "engine=1005")
+    def test_that_of_the_base_counts(self, cli: Cli, tmp_path: Path) -> None:
+        fast, slow = pair(tmp_path, (1500, 300, 300, 350), (1005, 396, 240, 260))
+        assert advise(cli, fast, slow, *BY_CAP)["base"]["power_cap_w"] == 350
+        slow_first = advise(cli, slow, fast, *BY_CAP, "--base", "engine=1005")
         assert slow_first["base"]["power_cap_w"] == 260
 
-    def test_of_another_reading_where_the_base_states_none(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_of_another_reading_where_the_base_states_none(self, cli: Cli, tmp_path: Path) -> None:
         """350 W, and not the default, 700. 250 W, under which the base's 300 were not drawn, no."""
         fast = log(tmp_path / "fast.csv", 1500, 300, 300)
         slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), 350)
-        document = advise(capsys, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
+        document = advise(cli, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
         assert document["base"]["power_cap_w"] == document["caps"][-1]["cap_w"] == 350
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
         lower = limited(log(tmp_path / "lower.csv", 1005, 396, 240), 250)
-        assert advise(capsys, fast, lower, *BY_CAP)["base"]["power_cap_w"] == 700
+        assert advise(cli, fast, lower, *BY_CAP)["base"]["power_cap_w"] == 700
 
     def test_what_was_drawn_under_an_unknown_limit_does_not_raise_it(
-        self, capsys: Capture, tmp_path: Path
+        self, cli: Cli, tmp_path: Path
     ) -> None:
         """506 W of no stated limit, under the base's 450 W: "450 W: 19 % faster" was said."""
         fast = log(tmp_path / "fast.csv", 1755, 250, 506)
         slow = limited(log(tmp_path / "slow.csv", 1170, 310, 341), 450)
         asked = ("--base", "engine=1170", "--minimize", "time")
-        document = advise(capsys, fast, slow, *asked, *BY_CAP)
+        document = advise(cli, fast, slow, *asked, *BY_CAP)
         assert document["base"]["power_cap_w"] == 450
         assert all(cap["power_w"][0] <= 450 * 1.001 for cap in document["caps"] if cap["power_w"])
-        clock = advise(capsys, fast, slow, *asked)
+        clock = advise(cli, fast, slow, *asked)
         assert clock["answer"]["power_w"][0] <= 450
         assert 1170 < clock["answer"]["set"]["engine_mhz"] < 1755
 
-    def test_where_no_file_states_it_the_default_is_now(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_where_no_file_states_it_the_default_is_now(self, cli: Cli, tmp_path: Path) -> None:
         fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), "[N/A]")
-        document = advise(capsys, fast, log(tmp_path / "slow.csv", 1005, 396, 240), *BY_CAP)
+        document = advise(cli, fast, log(tmp_path / "slow.csv", 1005, 396, 240), *BY_CAP)
         assert document["base"]["power_cap_w"] == 700
 
     @pytest.mark.parametrize(("limit_w", "now_w"), [("600", 600), ("", None)])
     def test_of_runs_without_a_clock(
-        self, capsys: Capture, tmp_path: Path, limit_w: str, now_w: float | None
+        self, cli: Cli, tmp_path: Path, limit_w: str, now_w: float | None
     ) -> None:
         """An RTX 5090 has 575 W by the device table; its owner had set 600, and it drew 602."""
         header, rows = "device,time_ms,power_w,power_cap_w\n", []
         for name, row in (("a", f"6.169,602,{limit_w}"), ("b", "7.530,411,400")):
             (tmp_path / f"{name}.csv").write_text(f"{header}rtx5090,{row}\n")
             rows.append(tmp_path / f"{name}.csv")
-        document = advise(capsys, *rows, *BY_CAP, "--commands")
+        document = advise(cli, *rows, *BY_CAP, "--commands")
         assert document["base"]["power_cap_w"] == now_w
         assert document["commands"]["reset"] == [f"nvidia-smi -i 0 -pl {now_w or 575}"]
         notes = " ".join(document["commands"]["notes"])
         assert ("read your limit first" in notes) == (now_w is None)
-        out, _ = succeed(capsys, "advise", rows[0], "--also", rows[1], *BY_CAP)
+        out = cli("advise", rows[0], "--also", rows[1], *BY_CAP)
         assert (f"W (now {now_w}): " in out) == ("(now" in out) == (now_w is not None)
         asked = [cap["cap_w"] for cap in document["caps"]]
         assert (asked[0], asked[-1]) == (400, 600 if limit_w else 602)
 
-    def test_of_logs_without_a_clock(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_logs_without_a_clock(self, cli: Cli, tmp_path: Path) -> None:
         """The owner of an RTX 3090 of 350 W had set 300."""
         files = []
         for name, watts, limit_w, samples in (("a", 299, 300, 50), ("b", 228, 230, 59)):
@@ -280,7 +275,7 @@ class TestTheLimitThatTheRunHad:
             ]
             files.append(tmp_path / f"{name}.csv")
             files[-1].write_text("\n".join(lines) + "\n")
-        document = advise(capsys, *files, *BY_CAP, "--max-slowdown", 10, "--commands")
+        document = advise(cli, *files, *BY_CAP, "--max-slowdown", 10, "--commands")
         assert document["base"]["power_cap_w"] == 300
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 300"]
 
@@ -305,11 +300,11 @@ class TestALimitThatAnotherOneOverrides:
 
     @pytest.mark.parametrize("form", ["columns", "measure", "enforced alone"])
     def test_the_enforced_one_is_now_and_the_one_that_was_set_is_put_back(
-        self, capsys: Capture, tmp_path: Path, form: str
+        self, cli: Cli, tmp_path: Path, form: str
     ) -> None:
         fast = self.log(tmp_path / "fast.csv", 1500, 300, 345, form)
         slow = self.log(tmp_path / "slow.csv", 1005, 396, 240, form)
-        document = advise(capsys, fast, slow, *BY_CAP, "--max-slowdown", 20, "--commands")
+        document = advise(cli, fast, slow, *BY_CAP, "--max-slowdown", 20, "--commands")
         assert document["base"]["power_cap_w"] == 350
         assert document["answer"]["set"]["power_cap_w"] < 350
         put_back = 350 if form == "enforced alone" else 500
@@ -318,12 +313,12 @@ class TestALimitThatAnotherOneOverrides:
         assert bool(told) == (put_back == 500)
 
     @pytest.mark.parametrize("form", ["columns", "measure", "enforced alone"])
-    def test_no_cap_above_it_is_advised(self, capsys: Capture, tmp_path: Path, form: str) -> None:
+    def test_no_cap_above_it_is_advised(self, cli: Cli, tmp_path: Path, form: str) -> None:
         """345 of 350 W were drawn: 400 W would be faster, if the other limiter let it."""
         fast = self.log(tmp_path / "fast.csv", 1500, 300, 345, form)
         slow = self.log(tmp_path / "slow.csv", 1005, 396, 240, form)
         asked = (*BY_CAP, "--minimize", "time", "--power-cap", 400)
-        document = advise(capsys, fast, slow, *asked)
+        document = advise(cli, fast, slow, *asked)
         [cap] = document["caps"]
         assert cap["slowdown_percent"][0] < -1
         is_overridden = form != "enforced alone"
@@ -332,7 +327,7 @@ class TestALimitThatAnotherOneOverrides:
         assert any(told in text for text in note_texts(document)) != is_overridden
         if is_overridden:
             assert document["answer"] is None
-            out, _ = succeed(capsys, "advise", fast, "--also", slow, *asked)
+            out = cli("advise", fast, "--also", slow, *asked)
             said = (
                 "  None of these power caps can be set: above 350 W, which another limiter holds."
             )
@@ -340,13 +335,13 @@ class TestALimitThatAnotherOneOverrides:
         else:
             assert document["answer"]["set"] == {"power_cap_w": 400}
 
-    def test_of_logs_without_a_clock(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_logs_without_a_clock(self, cli: Cli, tmp_path: Path) -> None:
         files = []
         for name, cap_w, tenths in (("fast", 350, 300), ("slow", 240, 396)):
             file = tmp_path / f"{name}.csv"
             files.append(self.log(file, 1500, tenths, 0.99 * cap_w, "columns", cap_w))
             without(file, 4)
-        document = advise(capsys, *files, *BY_CAP, "--max-slowdown", 20, "--commands")
+        document = advise(cli, *files, *BY_CAP, "--max-slowdown", 20, "--commands")
         assert document["base"]["power_cap_w"] == 350
         assert document["answer"]["set"]["power_cap_w"] < 350
         assert document["commands"]["reset"] == ["nvidia-smi -i 0 -pl 500"]
@@ -356,9 +351,9 @@ class TestALimitThatAnotherOneOverrides:
 
 class TestARunThatDrawsItsLimit:
     def test_its_clock_is_the_limits_and_nothing_above_is_faster(
-        self, capsys: Capture, held: tuple[Path, Path], tmp_path: Path
+        self, cli: Cli, held: tuple[Path, Path]
     ) -> None:
-        document = advise(capsys, *held, "--minimize", "time")
+        document = advise(cli, *held, "--minimize", "time")
         assert document["answer"]["set"] == {}
         told = [text for text in note_texts(document) if "drew its power limit" in text]
         assert told == [
@@ -368,59 +363,56 @@ class TestARunThatDrawsItsLimit:
                 "brings"
             )
         ]
-        document = advise(capsys, *held, *BY_CAP, "--minimize", "time")
+        document = advise(cli, *held, *BY_CAP, "--minimize", "time")
         assert document["answer"]["set"] == {}
-        given_ = ["predict", held[0], "--also", held[1], "--json"]
-        rows = json.loads(succeed(capsys, *given_)[0])["predictions"]
+        given_ = ["predict", held[0], "--also", held[1]]
+        rows = cli.json(*given_)["predictions"]
         above = {row["engine_mhz"] > 1500: "above power limit" in row["flags"] for row in rows}
         assert above == {True: True, False: False}
-        succeed(capsys, "report", held[0], "--also", held[1], "-o", tmp_path / "page.html")
+        cli.page(held[0], "--also", held[1])
 
     def test_the_note_names_what_a_higher_limit_brings(
-        self, capsys: Capture, held: tuple[Path, Path]
+        self, cli: Cli, held: tuple[Path, Path]
     ) -> None:
         """What it tells to type; the clock was the limit's, so that nothing is to be unlocked."""
-        document = advise(capsys, *held, *BY_CAP, "--power-cap", 400, "--minimize", "time")
+        document = advise(cli, *held, *BY_CAP, "--power-cap", 400, "--minimize", "time")
         assert document["answer"]["set"] == {"power_cap_w": 400}
         assert document["answer"]["slowdown_percent"][0] < 0
         assert document["base"]["power_cap_w"] == 350
 
-    def test_only_where_it_can_be_typed(self, capsys: Capture, held: tuple[Path, Path]) -> None:
+    def test_only_where_it_can_be_typed(self, cli: Cli, held: tuple[Path, Path]) -> None:
         """`predict` has no --power-cap, and a cap needs a second reading."""
         said = (
             "348 of 350 W at 1500 MHz: the limit set the clock; no higher clock is reached under it"
         )
         predicted = ("predict", held[0], "--also", held[1], "--at", "engine=1980", "--notes")
         for given_ in (predicted, ("advise", held[0], "--notes")):
-            told = " ".join("".join(succeed(capsys, *given_)).split())
+            told = " ".join("".join(cli.both(*given_)).split())
             assert said in told
             assert "--power-cap" not in told
 
-    def test_of_several_gpus_each_has_the_limit(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_several_gpus_each_has_the_limit(self, cli: Cli, tmp_path: Path) -> None:
         """Two of 348 of 350 W; under 300 W each draws that share of it."""
-        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 348, gpus=2), 350)
-        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240, gpus=2), 350)
-        document = advise(capsys, fast, slow, "--minimize", "time")
+        fast, slow = pair(tmp_path, (1500, 300, 348, 350), (1005, 396, 240, 350), gpus=2)
+        document = advise(cli, fast, slow, "--minimize", "time")
         assert document["answer"]["set"] == {}
         assert document["run"]["power_w"] == pytest.approx(2 * 348)
         told = "the run drew its power limit, 348 of 350 W at 1500 MHz"
         assert any(text.startswith(told) for text in note_texts(document))
-        document = advise(capsys, fast, slow, *BY_CAP, "--power-cap", 300)
+        document = advise(cli, fast, slow, *BY_CAP, "--power-cap", 300)
         [cap] = document["caps"]
         assert cap["power_w"][0] == pytest.approx(2 * 300 * 348 / 350)
         assert document["base"]["power_cap_w"] == 350
 
-    def test_one_reading(self, capsys: Capture, held: tuple[Path, Path]) -> None:
-        document = json.loads(succeed(capsys, "advise", held[0], "--minimize", "time", "--json")[0])
-        assert document["answer"]["set"] == {}
+    def test_one_reading(self, cli: Cli, held: tuple[Path, Path]) -> None:
+        assert cli.json("advise", held[0], "--minimize", "time")["answer"]["set"] == {}
 
     def test_a_further_reading_under_a_low_cap_holds_nothing(
-        self, capsys: Capture, tmp_path: Path
+        self, cli: Cli, tmp_path: Path
     ) -> None:
         """The usual second run by a cap: 246 of 250 W, while 350 W hold the first, of 300."""
-        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), 350)
-        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 246), 250)
-        document = advise(capsys, fast, slow, "--minimize", "time")
+        fast, slow = pair(tmp_path, (1500, 300, 300, 350), (1005, 396, 246, 250))
+        document = advise(cli, fast, slow, "--minimize", "time")
         assert document["answer"]["set"]["engine_mhz"] > 1500
         told = "the run drew its power limit, 246 of 250 W at 1005 MHz: the limit set the clock"
         assert told in note_texts(document)
@@ -430,29 +422,26 @@ class TestALimitThatWasNotKept:
     @pytest.fixture
     def over(self, tmp_path: Path) -> tuple[Path, Path]:
         """506 W under 450 W, 12 % above it: the board does not keep it, or the column is wrong."""
-        fast = limited(log(tmp_path / "fast.csv", 1755, 250, 506), 450)
-        return fast, limited(log(tmp_path / "slow.csv", 1170, 310, 341), 450)
+        return pair(tmp_path, (1755, 250, 506, 450), (1170, 310, 341, 450))
 
-    def test_it_bounds_no_clock(self, capsys: Capture, over: tuple[Path, Path]) -> None:
-        document = advise(capsys, *over, "--minimize", "time")
+    def test_it_bounds_no_clock(self, cli: Cli, over: tuple[Path, Path]) -> None:
+        document = advise(cli, *over, "--minimize", "time")
         assert document["answer"]["set"]["engine_mhz"] > 1755
         told = "at 1755 MHz a power limit of 450 W was not kept, the run drew 506 W: "
         assert any(text.startswith(told) for text in note_texts(document))
         assert not any("drew its power limit" in text for text in note_texts(document))
 
-    def test_a_cap_is_no_less_than_what_is_drawn(
-        self, capsys: Capture, over: tuple[Path, Path]
-    ) -> None:
+    def test_a_cap_is_no_less_than_what_is_drawn(self, cli: Cli, over: tuple[Path, Path]) -> None:
         """275 W were said to draw 309 W. What is put back is what was stated.
 
         None above 450 W is advised, under which the run drew 506: it does so under 450 too.
         """
-        document = advise(capsys, *over, *BY_CAP, "--commands", "--max-slowdown", 20)
+        document = advise(cli, *over, *BY_CAP, "--commands", "--max-slowdown", 20)
         *caps, stated = [cap for cap in document["caps"] if cap["power_w"]]
         assert all(cap["power_w"][0] <= cap["cap_w"] * (1 + 1e-9) for cap in caps)
         assert (stated["cap_w"], stated["power_w"][0]) == (450, pytest.approx(506))
         assert document["answer"]["set"]["power_cap_w"] < 450
-        out, _ = succeed(capsys, "advise", over[0], "--also", over[1], *BY_CAP)
+        out = cli("advise", over[0], "--also", over[1], *BY_CAP)
         assert out.startswith("  Leave the power cap as it is: nothing that needs less energy ")
         assert document["base"]["power_cap_w"] == 450
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 450"
@@ -461,15 +450,16 @@ class TestALimitThatWasNotKept:
 class TestALimitAboveTheDeviceTables:
     """The table knows 350 W of an RTX 3090; a board of another vendor takes 450."""
 
-    def test_it_can_be_set_as_the_log_shows(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_it_can_be_set_as_the_log_shows(self, cli: Cli, tmp_path: Path) -> None:
         name = "NVIDIA GeForce RTX 3090"
-        fast = limited(log(tmp_path / "fast.csv", 1905, 250, 430, 1, 9501, name), 450)
-        slow = limited(log(tmp_path / "slow.csv", 1200, 330, 280, 1, 9501, name), 450)
-        document = advise(capsys, fast, slow, *BY_CAP, "--power-cap", 400, 450, 460)
+        fast, slow = pair(
+            tmp_path, (1905, 250, 430, 450), (1200, 330, 280, 450), memory_mhz=9501, name=name
+        )
+        document = advise(cli, fast, slow, *BY_CAP, "--power-cap", 400, 450, 460)
         [told] = [text for text in note_texts(document) if "cannot be set" in text]
         assert told.startswith("460 W cannot be set: rtx3090 accepts power caps of ")
         assert "at most 450 W; " in told
-        out, _ = succeed(capsys, "advise", fast, "--also", slow, *BY_CAP, "--power-cap", 460, 470)
+        out = cli("advise", fast, "--also", slow, *BY_CAP, "--power-cap", 460, 470)
         said = "None of these power caps can be set: above the GPU's highest known power limit, 450"
         assert said in " ".join(out.split())
 
@@ -497,10 +487,10 @@ class TestACapBelowWhatWasRead:
 
     @pytest.mark.parametrize(("cap_w", "is_below"), [(230, True), (238, False), (280, False)])
     def test_it_says_so(
-        self, capsys: Capture, logs: tuple[Path, Path], cap_w: float, is_below: bool
+        self, cli: Cli, logs: tuple[Path, Path], cap_w: float, is_below: bool
     ) -> None:
         asked = ("--power-cap", cap_w, "--minimize", "power")
-        document = advise(capsys, *logs, *BY_CAP, *asked)
+        document = advise(cli, *logs, *BY_CAP, *asked)
         told = [text for text in note_texts(document) if "any reading drew, 240 W" in text]
         assert bool(told) == is_below
         assert all("measure the run under this cap: --also FILE" in text for text in told)
@@ -521,26 +511,11 @@ class TestALimitThatNoBoardHas:
     )
     @pytest.mark.parametrize("has_clock", [True, False])
     def test_of_a_log(
-        self, capsys: Capture, tmp_path: Path, limit_w: float, why: str, has_clock: bool
+        self, cli: Cli, tmp_path: Path, limit_w: float, why: str, has_clock: bool
     ) -> None:
-        fast = limited(log(tmp_path / "fast.csv", 1500, 300, 300), limit_w)
-        slow = limited(log(tmp_path / "slow.csv", 1005, 396, 240), limit_w)
+        fast, slow = pair(tmp_path, (1500, 300, 300, limit_w), (1005, 396, 240, limit_w))
         if not has_clock:
             without(fast, 4)
             without(slow, 4)
-        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *BY_CAP)
+        said = cli.refused("advise", fast, "--also", slow, *BY_CAP)
         assert said.endswith(f"fast.csv, GPU 0: power_cap_w: {why}")
-
-    def test_of_a_table(self, capsys: Capture, tmp_path: Path) -> None:
-        fast, slow, capped = (tmp_path / f"{name}.csv" for name in ("fast", "slow", "capped"))
-        header = "device,kernel,cu_count,engine_mhz,memory_mhz,time_ms,power_w,power_cap_w\n"
-        fast.write_text(f"{header}h100-sxm5,run,132,1755,2619,1000,500,600000\n")
-        slow.write_text(f"{header}h100-sxm5,run,132,1170,2619,1300,350,600000\n")
-        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
-        assert "column 'power_cap_w': 600000 W cannot be" in said
-        capped.write_text(
-            "device,time_ms,power_w,power_cap_w\nno-such-gpu,1000,500,600000\n"
-            "no-such-gpu,1300,350,350000\n"
-        )
-        said = refuse(capsys, tmp_path, "advise", capped, *BY_CAP)
-        assert "power_cap_w: 600000 W cannot be, no GPU has more than 5000; " in said

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, at_base, note_texts, succeed
+from command import Cli, at_base, note_texts
 from synthetic import kernels as made
 from synthetic import tidy
 
@@ -78,13 +78,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory, profiled: Figures) -> Path:
     return folder
 
 
-def predict(capsys: Capture, folder: Path, *options: object) -> str:
+def predict(cli: Cli, folder: Path, *options: object) -> str:
     given = ("predict", folder / "model.mlscale", folder / "profile.csv")
-    return succeed(capsys, *given, *options)[0]
+    return cli(*given, *options)
 
 
-def predictions(capsys: Capture, folder: Path, *options: object) -> Rows:
-    rows: Rows = json.loads(predict(capsys, folder, "--format", "json", *options))["predictions"]
+def predictions(cli: Cli, folder: Path, *options: object) -> Rows:
+    rows: Rows = json.loads(predict(cli, folder, "--format", "json", *options))["predictions"]
     return rows
 
 
@@ -97,9 +97,9 @@ def test_training_left_out_applications(folder: Path) -> None:
 
 class TestPredictions:
     def test_follow_the_law_at_every_configuration(
-        self, capsys: Capture, folder: Path, profiled: Figures
+        self, cli: Cli, folder: Path, profiled: Figures
     ) -> None:
-        rows = predictions(capsys, folder)
+        rows = predictions(cli, folder)
         every = [(kernel, config) for kernel in profiled for config in made.GRID]
         assert [(r["kernel"], place(r)) for r in rows] == [
             (k, (*c.as_dict().values(),)) for k, c in every
@@ -114,49 +114,48 @@ class TestPredictions:
             assert found == pytest.approx(expected, rel=1e-9)
 
     def test_come_in_the_order_asked_and_take_from_the_base_what_is_left_out(
-        self, capsys: Capture, folder: Path, profiled: Figures
+        self, cli: Cli, folder: Path, profiled: Figures
     ) -> None:
         asked = ["cu=16,engine=400,memory=1000", "cu=4", "engine=1000"]
-        rows = predictions(capsys, folder, *(word for at in asked for word in ("--at", at)))
+        rows = predictions(cli, folder, *(word for at in asked for word in ("--at", at)))
         targets = [(16, 400, 1000), (4, 800, 700), (8, 1000, 700)]
         expected = [(kernel, target) for kernel in profiled for target in targets]
         assert [(row["kernel"], place(row)) for row in rows] == expected
         assert all(row["flags"] == [] for row in rows)
 
-    def test_between_steps_follow_the_law_and_say_so(self, capsys: Capture, folder: Path) -> None:
+    def test_between_steps_follow_the_law_and_say_so(self, cli: Cli, folder: Path) -> None:
         """A power law is a line in logarithms, so geometric interpolation meets it exactly."""
-        for row in predictions(capsys, folder, "--at", BETWEEN):
+        for row in predictions(cli, folder, "--at", BETWEEN):
             assert row["flags"] == ["interpolated"]
             factor = law(row["kernel"], (12, 900, 1000)) / law(row["kernel"], BASE)
             assert row["time_factor"] == pytest.approx(factor, rel=1e-9)
 
     def test_name_a_counter_outside_the_training_range(
-        self, capsys: Capture, folder: Path, tmp_path: Path, profiled: Figures
+        self, cli: Cli, folder: Path, tmp_path: Path, profiled: Figures
     ) -> None:
         odd = {"kernel": "odd", "cu_count": 8, "engine_mhz": 800, "memory_mhz": 700}
         odd |= {**profiled["compute2"], "busy_compute": 7.0}
         given = ["predict", folder / "model.mlscale", tidy.write_csv(tmp_path / "odd.csv", [odd])]
-        out, _ = succeed(capsys, *given, "--format", "json", "--at", "mid")
-        document = json.loads(out)
+        document = cli.json(*given, "--at", "mid")
         assert document["predictions"][0]["flags"] == []  # the flag is of the kernel, a note
         texts = note_texts(document)
         [flag] = [text for text in texts if text.startswith("busy_compute 7 above train")]
-        assert f": {flag}\n" in succeed(capsys, *given, "--notes")[1]
+        assert f": {flag}\n" in cli.told(*given, "--notes")
 
     def test_of_rows_at_several_configurations_use_the_base_alone(
-        self, capsys: Capture, folder: Path
+        self, cli: Cli, folder: Path
     ) -> None:
-        given = ["predict", folder / "model.mlscale", folder / "table.csv", "--format", "json"]
-        rows = json.loads(succeed(capsys, *given, "--at", BETWEEN)[0])["predictions"]
+        given = ["predict", folder / "model.mlscale", folder / "table.csv"]
+        rows = cli.json(*given, "--at", BETWEEN)["predictions"]
         factors = {row["kernel"]: row["time_factor"] for row in rows}
         assert len(rows) == len(factors) == 12
-        for row in predictions(capsys, folder, "--at", BETWEEN):
+        for row in predictions(cli, folder, "--at", BETWEEN):
             assert factors[row["kernel"]] == pytest.approx(row["time_factor"], rel=1e-9)
 
 
 class TestFormats:
-    def test_json_is_one_document(self, capsys: Capture, folder: Path) -> None:
-        document = json.loads(predict(capsys, folder, "--format", "json", "--at", BETWEEN))
+    def test_json_is_one_document(self, cli: Cli, folder: Path) -> None:
+        document = json.loads(predict(cli, folder, "--format", "json", "--at", BETWEEN))
         assert [*document] == [
             *("schema", "mlscale", "model", "device", "gpu_count", "base", "predictions"),
             *("whole_run", "notes"),
@@ -171,13 +170,13 @@ class TestFormats:
             assert row.keys() == KEYS
             assert (row["time_ms_low"], row["time_ms_high"]) == (None, None)  # `wu` has none
 
-    def test_csv_reads_back_as_the_json(self, capsys: Capture, folder: Path) -> None:
+    def test_csv_reads_back_as_the_json(self, cli: Cli, folder: Path) -> None:
         at = ["--at", BETWEEN, "--at", "mid"]
         given = ["predict", folder / "model.mlscale", folder / "profile.csv", "--format", "csv"]
-        text, err = succeed(capsys, *given, *at)
+        text, err = cli.both(*given, *at)
         assert err == f"mlscale: warning P01: {MADE}\n"
         rows = list(csv.DictReader(text.splitlines()))
-        for row, want in zip(rows, predictions(capsys, folder, *at), strict=True):
+        for row, want in zip(rows, predictions(cli, folder, *at), strict=True):
             assert row.keys() == want.keys()
             assert (row.pop("kernel"), row.pop("flags")) == (
                 want.pop("kernel"), "; ".join(want.pop("flags")),
@@ -186,43 +185,41 @@ class TestFormats:
 
     @pytest.mark.parametrize("form", ["table", "csv", "json"])
     def test_output_goes_to_the_file_instead(
-        self, capsys: Capture, folder: Path, tmp_path: Path, form: str
+        self, cli: Cli, folder: Path, tmp_path: Path, form: str
     ) -> None:
-        shown = predict(capsys, folder, "--format", form)
+        shown = predict(cli, folder, "--format", form)
         file = tmp_path / "out"
         file.write_text("old")
-        assert predict(capsys, folder, "--format", form, "-o", file) == ""
+        assert predict(cli, folder, "--format", form, "-o", file) == ""
         assert file.read_text(encoding="utf-8") == shown
         assert list(tmp_path.iterdir()) == [file]
 
 
 @pytest.mark.parametrize("lacks", ["model", "profile"])
-def test_without_power_what_cannot_be_given_is_null(
-    capsys: Capture, tmp_path: Path, lacks: str
-) -> None:
+def test_without_power_what_cannot_be_given_is_null(cli: Cli, tmp_path: Path, lacks: str) -> None:
     rows = tidy.rows()
     bare = [{k: v for k, v in row.items() if k != "power_w"} for row in rows]
     table = tidy.write_csv(tmp_path / "t.csv", bare if lacks == "model" else rows)
     profile = tidy.write_csv(tmp_path / "p.csv", at_base(rows if lacks == "model" else bare))
     model = tmp_path / "m.mlscale"
-    succeed(capsys, "train", table, "--base", "mid", "-o", model)
-    document = json.loads(succeed(capsys, "predict", model, profile, "--json")[0])
+    cli("train", table, "--base", "mid", "-o", model)
+    document = cli.json("predict", model, profile)
     assert len(document["predictions"]) == 8
     for row in document["predictions"]:
         assert (row["power_w"], row["energy_mj"]) == (None, None)
         assert row["time_ms"] > 0
     who = "the model was trained without power" if lacks == "model" else "the profile has no power"
     assert note_texts(document)[0].startswith(who)
-    assert "  power" not in succeed(capsys, "predict", model, profile)[0].split("\n\n")[1]
-    text, _ = succeed(capsys, "predict", model, profile, "--format", "csv", "--at", "mid")
+    assert "  power" not in cli("predict", model, profile).split("\n\n")[1]
+    text = cli("predict", model, profile, "--format", "csv", "--at", "mid")
     first = next(csv.DictReader(text.splitlines()))
     assert (first["power_w"], first["energy_mj"]) == ("", "")
 
 
-def test_the_shipped_model_predicts_the_shipped_profile(capsys: Capture) -> None:
+def test_the_shipped_model_predicts_the_shipped_profile(cli: Cli) -> None:
     """At the base the prediction is the profile's own time, 48 configurations in all."""
-    given = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv", "--format", "json")
-    document = json.loads(succeed(capsys, "predict", *given)[0])
+    given = ("simulated-gcn3.mlscale", "simulated-gcn3-profile.csv")
+    document = cli.json("predict", *given)
     rows = document["predictions"]
     assert len(rows) == 48
     [at_the_base] = [row for row in rows if place(row) == (16, 800, 700)]
@@ -240,13 +237,13 @@ class TestTableOfReadings:
     FAST = "rtx3090,a,decode,1560,9501,28852,334\n"
     SLOW = "rtx3090,a,decode,975,9501,39730,249.8\n"
 
-    def test_its_other_rows_are_further_readings(self, tmp_path: Path, capsys: Capture) -> None:
+    def test_its_other_rows_are_further_readings(self, tmp_path: Path, cli: Cli) -> None:
         """The same answer as of two tables; its only memory clock and all CUs are meant."""
         both, alone, more = (tmp_path / name for name in ("both.csv", "alone.csv", "more.csv"))
         both.write_text(self.NAMES + self.FAST + self.SLOW)
         alone.write_text(self.NAMES + self.FAST)
         more.write_text(self.NAMES + self.SLOW)
         at = ("--at", "engine=1200")
-        out, _ = succeed(capsys, "predict", both, "--base", "engine=1560", *at)
-        assert out == succeed(capsys, "predict", alone, "--also", more, *at)[0]
+        out = cli("predict", both, "--base", "engine=1560", *at)
+        assert out == cli("predict", alone, "--also", more, *at)
         assert "decode on rtx3090, measured at 1560 / 9501 MHz: " in out

@@ -4,14 +4,13 @@ Kernels are of the law in tests/synthetic/bottleneck_kernels.py, on a GTX 980 an
 bus, a GTX 1080 Ti; clocks of real GPUs are of the device table.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, note_texts, refuse, succeed
+from command import Cli, note_texts
 from synthetic import bottleneck_kernels as made
 
 from mlscale import load, read_profiles, train
@@ -55,19 +54,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def rows(capsys: Capture, *given: object) -> list[dict[str, Any]]:
-    out, _ = succeed(capsys, "predict", *given, "--format", "json")
-    return list(json.loads(out)["predictions"])
+def rows(cli: Cli, *given: object) -> list[dict[str, Any]]:
+    return list(cli.json("predict", *given)["predictions"])
 
 
 class TestAnotherGpu:
     def given(self, folder: Path, profile: str = "new.csv") -> list[object]:
         return [folder / "model.mlscale", folder / profile, "--device", "gtx1080ti"]
 
-    def test_recovers_the_law(self, capsys: Capture, folder: Path) -> None:
+    def test_recovers_the_law(self, cli: Cli, folder: Path) -> None:
         """Made of one law: with the peak known, little is left (2.1 % mean when written)."""
-        given = (*self.given(folder), *AT, "--peaks", folder / "peaks.csv", "--format", "json")
-        found = json.loads(succeed(capsys, "predict", *given)[0])
+        given = (*self.given(folder), *AT, "--peaks", folder / "peaks.csv")
+        found = cli.json("predict", *given)
         assert found["base"] == {"cu_count": 28, "engine_mhz": 900, "memory_mhz": 3000}
         truth = of_1080_ti(3, 1)
         errors = []
@@ -83,29 +81,28 @@ class TestAnotherGpu:
         assert "no training data of gtx1080ti: time alone is predicted" in notes
         assert any(text.startswith("no training data of gtx1080ti at cu=") for text in notes)
 
-    def test_without_peaks_says_what_was_taken(self, capsys: Capture, folder: Path) -> None:
-        out, err = succeed(capsys, "predict", *self.given(folder), *AT, "--notes")
+    def test_without_peaks_says_what_was_taken(self, cli: Cli, folder: Path) -> None:
+        out, err = cli.both("predict", *self.given(folder), *AT, "--notes")
         assert "assumed: kernels reach at most 90 % of peak bandwidth" in err
         several = self.given(folder, "all-new.csv")
         given = (*several, *AT, "--base", "engine=900,memory=3000")
-        among, _ = succeed(capsys, "predict", *given)
-        assert among == out
-        message = refuse(capsys, folder, "predict", *several, *AT)
+        assert cli("predict", *given) == out
+        message = cli.refused("predict", *several, *AT, folder=folder)
         assert "has rows at 9 configurations; say with --base" in message
 
-    def test_a_further_point_brings_it_closer(self, capsys: Capture, folder: Path) -> None:
+    def test_a_further_point_brings_it_closer(self, cli: Cli, folder: Path) -> None:
         also = ("--also", f"{folder / 'all-new.csv'}@{AT[3]}")
         truth = of_1080_ti(3, 1).time_ms[:, 0, 2, 0]
         off = []
         for more in ((), also):
-            found = rows(capsys, *self.given(folder), *AT, *more)
+            found = rows(cli, *self.given(folder), *AT, *more)
             times = [row["time_ms"] for row in found if row["engine_mhz"] == 1200]
             off.append(np.abs(times / truth - 1).max())
         assert off[1] < off[0]
 
-    def test_without_at_all_clocks_that_the_gpu_offers(self, capsys: Capture, folder: Path) -> None:
+    def test_without_at_all_clocks_that_the_gpu_offers(self, cli: Cli, folder: Path) -> None:
         """A GTX 1080 Ti's steps are 12.65625 MHz (nvidia-smi), the profile's clocks join them."""
-        clocks = {row["engine_mhz"] for row in rows(capsys, *self.given(folder))}
+        clocks = {row["engine_mhz"] for row in rows(cli, *self.given(folder))}
         assert {900, 1607, 1911} <= clocks
         # As far down as the training table went: the same share of the highest clock.
         lowest, *_, highest = made.CLOCKS.engine_mhz
@@ -113,14 +110,14 @@ class TestAnotherGpu:
 
     @pytest.mark.slow
     def test_of_which_the_training_has_a_table_all_its_steps_count(
-        self, capsys: Capture, folder: Path, tmp_path: Path
+        self, cli: Cli, folder: Path, tmp_path: Path
     ) -> None:
         of_1080_ti(9, 2).write(tmp_path / "second.csv")
         two = tmp_path / "two.mlscale"
         tables = (folder / "trained.csv", tmp_path / "second.csv")
-        succeed(capsys, "train", *tables, "--base", "mid", "-o", two)
+        cli("train", *tables, "--base", "mid", "-o", two)
         given = (two, *self.given(folder)[1:], *AT, "--at", "engine=700,memory=3000")
-        _, err = succeed(capsys, "predict", *given, "--notes")
+        err = cli.told("predict", *given, "--notes")
         assert "by the curve alone" not in err
         assert "power is learnt from the first table: time alone is predicted" in err
         assert "no training data" not in err
@@ -137,11 +134,9 @@ class TestAnotherGpu:
             (["--at", "cu=14,engine=800,memory=3000"], "no training table has several CU counts"),
         ],
     )
-    def test_what_is_refused(
-        self, capsys: Capture, folder: Path, change: list[str], problem: str
-    ) -> None:
+    def test_what_is_refused(self, cli: Cli, folder: Path, change: list[str], problem: str) -> None:
         words = [word.format(folder) for word in change]
-        assert problem in refuse(capsys, folder, "predict", *self.given(folder), *AT, *words)
+        assert problem in cli.refused("predict", *self.given(folder), *AT, *words, folder=folder)
 
     @pytest.mark.parametrize(
         ("counter", "problem"),
@@ -151,18 +146,18 @@ class TestAnotherGpu:
         ],
     )
     def test_peaks_without_traffic(
-        self, capsys: Capture, folder: Path, tmp_path: Path, counter: float, problem: str
+        self, cli: Cli, folder: Path, tmp_path: Path, counter: float, problem: str
     ) -> None:
         table = of_1080_ti(9, 2)
         counters = np.full_like(table.counter_samples, counter)
         replace(table, counter_samples=counters).write(tmp_path / "idle.csv")
         given = (*self.given(folder), *AT, "--peaks", tmp_path / "idle.csv")
-        assert problem in refuse(capsys, tmp_path, "predict", *given)
+        assert problem in cli.refused("predict", *given)
 
-    def test_a_predictor_that_cannot(self, capsys: Capture, folder: Path, tmp_path: Path) -> None:
+    def test_a_predictor_that_cannot(self, cli: Cli, folder: Path, tmp_path: Path) -> None:
         mean = tmp_path / "mean.mlscale"
         train(made.measurements(4), MID, "mean-surface").save(mean)
-        message = refuse(capsys, folder, "predict", mean, *self.given(folder)[1:])
+        message = cli.refused("predict", mean, *self.given(folder)[1:], folder=folder)
         assert message.startswith(f"the model is of gtx980 at {MID}, the profile of gtx1080ti at ")
         assert message.endswith("'mean-surface' predicts no other GPU and base")
 
@@ -173,14 +168,9 @@ INSIDE = ("--at", "cu=32,engine=600,memory=700")
 
 
 class TestExtrapolate:
-    def test_without_it_settings_beyond_are_refused(self, capsys: Capture, tmp_path: Path) -> None:
-        err = refuse(capsys, tmp_path, "predict", *SIMULATED, *BEYOND)
-        assert "cu_count 48 is outside the grid (4, 8, 16, 32)" in err
-        assert "unless asked to (--extrapolate)" in err
-
-    def test_rows_beyond_are_flagged_and_the_others_stay(self, capsys: Capture) -> None:
-        beyond, inside = rows(capsys, *SIMULATED, *BEYOND, *INSIDE, "--extrapolate")
-        [alone] = rows(capsys, *SIMULATED, *INSIDE)
+    def test_rows_beyond_are_flagged_and_the_others_stay(self, cli: Cli) -> None:
+        beyond, inside = rows(cli, *SIMULATED, *BEYOND, *INSIDE, "--extrapolate")
+        [alone] = rows(cli, *SIMULATED, *INSIDE)
         assert beyond["flags"][0] == "extrapolated"
         assert inside["flags"] == alone["flags"]
         for number in ("time_ms", "time_ms_low", "time_ms_high"):
@@ -189,38 +179,34 @@ class TestExtrapolate:
         assert widths[1] > widths[0]
         assert 0.5 * inside["time_ms"] < beyond["time_ms"] < 1.05 * inside["time_ms"]
         given = (*SIMULATED, *BEYOND, *INSIDE, "--extrapolate", "--notes")
-        out, err = succeed(capsys, "predict", *given)
+        out, err = cli.both("predict", *given)
         first, second = out.split("\n\n")[1].splitlines()[2:4]
         assert "  ?  " in first
         assert "?" not in second
         assert "cu_count 48 is above 32, the highest in training: " in err
 
-    def test_where_the_gpu_can_be_set_to(
-        self, capsys: Capture, folder: Path, tmp_path: Path
-    ) -> None:
+    def test_where_the_gpu_can_be_set_to(self, cli: Cli, folder: Path) -> None:
         """A GTX 980 of which 500 to 1100 MHz were trained offers up to 1392 MHz and more.
 
         The run is quickest at the highest clock; a kernel that memory bounds is as quick at the
         lowest.
         """
         given = (folder / "model.mlscale", folder / "gtx980.csv", "--extrapolate")
-        found = rows(capsys, *given)
+        found = rows(cli, *given)
         clocks = {row["engine_mhz"] for row in found}
         assert set(made.CLOCKS.engine_mhz) < clocks
         assert 500 / 1.5 <= min(clocks) < max(clocks) <= 1100 * 1.5
         for row in found:
             is_inside = 500 <= row["engine_mhz"] <= 1100 and 1000 <= row["memory_mhz"] <= 4000
             assert ("extrapolated" in row["flags"]) != is_inside
-        out, _ = succeed(capsys, "advise", *given, "--minimize", "time", "--format", "json")
-        document = json.loads(out)
+        document = cli.json("advise", *given, "--minimize", "time")
         assert document["answer"]["at"]["engine_mhz"] > 1100
         flag = "extrapolated: the best lies beyond the trained settings"
         assert all(k["best"]["at"]["engine_mhz"] > 1100 for k in document["kernels"])
         about = [note["kernels"] for note in document["notes"] if note["text"] == flag]
         assert about == ["all"]
         assert document["sure"] == "low"
-        succeed(capsys, "report", *given, "-o", tmp_path / "page.html")
-        assert f"P02 {flag}" in (tmp_path / "page.html").read_text()
+        assert f"P02 {flag}" in cli.page(*given)
 
     def test_a_model_that_extrapolates_is_not_saved(self, tmp_path: Path) -> None:
         model = load(path(SIMULATED[0]))
@@ -256,12 +242,10 @@ class TestExtrapolate:
         assert model.trained_range is not None
         assert (model.trained_range.engine_mhz[0], model.grid.engine_mhz[0]) == (905, 615)
         predictions = model.predict(profiles, 0.9)
-        by_times = model.predictors["power"].with_times(predictions["time"])  # type: ignore[attr-defined]
+        times, powers = (predictions[quantity].at_memory(2619.0) for quantity in ("time", "power"))
+        by_times = model.predictors["power"].with_times(times)  # type: ignore[attr-defined]
         ends = []
-        for surfaces in (
-            predict_surfaces(by_times, profiles, model.grid, 0.9),
-            predictions["power"],
-        ):
+        for surfaces in (predict_surfaces(by_times, profiles, times.grid, 0.9), powers):
             assert surfaces.low is not None
             ends.append(np.log(surfaces.low / surfaces.values)[:, 0, 0])
         assert ends[1] == pytest.approx(ends[0] * (1 + 2 * np.log(905 / 615)))

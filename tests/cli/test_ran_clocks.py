@@ -4,12 +4,11 @@ A run of an H100 that takes 10 s and 300 W at 1185 MHz, its time as 1 / clock an
 square of the clock, by hand; what the GPU asked for and did not keep is told by where it ran.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Capture, note_texts, succeed
+from command import Cli, note_texts
 from synthetic.two_logs import log, without
 
 HEADER = "device,kernel,engine_mhz,memory_mhz,time_ms,power_w,power_cap_w,engine_mhz_observed\n"
@@ -27,10 +26,6 @@ def table(
     ]
     path.write_text(HEADER + "".join(rows))
     return path
-
-
-def advise(capsys: Capture, *given: object) -> Any:
-    return json.loads(succeed(capsys, "advise", *given, "--json")[0])
 
 
 def of_clocks(document: Any) -> list[tuple[str, str]]:
@@ -57,9 +52,9 @@ LOW = (1185, 1185)
     ],
 )
 def test_a_clock_that_was_not_kept_is_replaced(
-    capsys: Capture, tmp_path: Path, clocks: Any, limit_w: object, ran: float
+    cli: Cli, tmp_path: Path, clocks: Any, limit_w: object, ran: float
 ) -> None:
-    document = advise(capsys, table(tmp_path / "t.csv", *clocks, limit_w=limit_w))
+    document = cli.json("advise", table(tmp_path / "t.csv", *clocks, limit_w=limit_w))
     assert document["base"]["engine_mhz"] == ran
     [(severity, told)] = of_clocks(document)
     assert severity == "warning"
@@ -76,49 +71,45 @@ def test_a_clock_that_was_not_kept_is_replaced(
     ],
 )
 def test_what_the_readings_do_not_contradict_is_noted_alone(
-    capsys: Capture, tmp_path: Path, clocks: Any, limit_w: object
+    cli: Cli, tmp_path: Path, clocks: Any, limit_w: object
 ) -> None:
-    document = advise(capsys, table(tmp_path / "t.csv", *clocks, limit_w=limit_w))
+    document = cli.json("advise", table(tmp_path / "t.csv", *clocks, limit_w=limit_w))
     assert document["base"]["engine_mhz"] == 1980
     [(severity, told)] = of_clocks(document)
     assert (severity, told.startswith(ASKED)) == ("note", True)
 
 
-def test_a_table_may_show_which_ran(capsys: Capture, tmp_path: Path) -> None:
+def test_a_table_may_show_which_ran(cli: Cli, tmp_path: Path) -> None:
     """To 2 %; a limit then changes nothing, as the clock is the one that ran."""
     clocks = [(1400, 1386), LOW]
-    document = advise(capsys, table(tmp_path / "t.csv", *clocks, limit_w=420, tells=True))
+    document = cli.json("advise", table(tmp_path / "t.csv", *clocks, limit_w=420, tells=True))
     assert (document["base"]["engine_mhz"], of_clocks(document)) == (1400, [])
-    document = advise(capsys, table(tmp_path / "t.csv", (1980, 1400), LOW, tells=True))
+    document = cli.json("advise", table(tmp_path / "t.csv", (1980, 1400), LOW, tells=True))
     assert of_clocks(document)[0][1].startswith(ASKED)  # another column tells another clock
 
 
-def test_a_log_shows_it_or_its_table_still_says_that_it_does_not(
-    capsys: Capture, tmp_path: Path
-) -> None:
+def test_a_log_shows_it_or_its_table_still_says_that_it_does_not(cli: Cli, tmp_path: Path) -> None:
     fast, slow = (
         log(tmp_path / "fast.csv", 1755, 100, 480),
         log(tmp_path / "slow.csv", 1170, 120, 300),
     )
-    assert of_clocks(advise(capsys, fast, "--also", slow)) == []
+    assert of_clocks(cli.json("advise", fast, "--also", slow)) == []
     for file in (fast, slow):
         without(file, 4)
     at = ("--base", "engine=1755")
-    [(_, told)] = of_clocks(advise(capsys, fast, *at, "--also", f"{slow}@engine=1170"))
+    [(_, told)] = of_clocks(cli.json("advise", fast, *at, "--also", f"{slow}@engine=1170"))
     assert told.startswith(ASKED)
     runs = tmp_path / "runs.csv"
-    succeed(capsys, "import", fast, *at, "--application", "run", "-o", runs)
+    cli("import", fast, *at, "--application", "run", "-o", runs)
     given = ("--base", "engine=1170", "--application", "run", "--append")
-    succeed(capsys, "import", slow, *given, "-o", runs)
-    assert [text for _, text in of_clocks(advise(capsys, runs))] == [told]
+    cli("import", slow, *given, "-o", runs)
+    assert [text for _, text in of_clocks(cli.json("advise", runs))] == [told]
 
 
-def test_text_and_page_tell_it(capsys: Capture, tmp_path: Path) -> None:
-    runs, page = table(tmp_path / "t.csv", (1980, 1400), (1700, 1399), LOW), tmp_path / "page.html"
-    _, err = succeed(capsys, "advise", runs)
-    assert "warning L04: " + ASKED in err
-    succeed(capsys, "report", runs, "-o", page)
-    assert "1980 MHz was not reached, 1400 is assumed" in page.read_text()
-    at = ("--at", "engine=1300", "--json")
-    document = json.loads(succeed(capsys, "predict", runs, *at)[0])
+def test_text_and_page_tell_it(cli: Cli, tmp_path: Path) -> None:
+    runs = table(tmp_path / "t.csv", (1980, 1400), (1700, 1399), LOW)
+    assert "warning L04: " + ASKED in cli.told("advise", runs)
+    assert "1980 MHz was not reached, 1400 is assumed" in cli.page(runs)
+    at = ("--at", "engine=1300")
+    document = cli.json("predict", runs, *at)
     assert any("1980 MHz was not reached" in text for text in note_texts(document))

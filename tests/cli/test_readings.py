@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from command import Capture, flat, main, note_texts, refuse, succeed
+from command import Cli, flat, note_texts
 from synthetic.two_logs import log
 
 HEADER = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms,power_w\n"
@@ -43,7 +43,7 @@ def table(path: Path, form: str, *rows: tuple[float, float, float]) -> Path:
     ],
 )
 def test_what_was_measured_is_never_outside(
-    capsys: Capture, tmp_path: Path, form: str, base: tuple[float, float, float],
+    cli: Cli, tmp_path: Path, form: str, base: tuple[float, float, float],
     also: tuple[float, float, float], noted: str | None,
 ) -> None:  # fmt: skip
     """Of readings at clocks above and below those that are tried else, on a listed GPU or not.
@@ -51,20 +51,20 @@ def test_what_was_measured_is_never_outside(
     That at the highest clock is the base.
     """
     files = table(tmp_path / "base.csv", form, base), table(tmp_path / "also.csv", form, also)
-    given = (files[0], "--also", files[1], "--json")
-    document = json.loads(succeed(capsys, "advise", *given)[0])
+    given = (files[0], "--also", files[1])
+    document = cli.json("advise", *given)
     measured = flat(*document["measured"])
     assert (measured["engine_mhz"], measured["time_ms"]) == pytest.approx(min(base, also)[:2])
     notes = [text for text in note_texts(document) if text.startswith("engine_mhz")]
     assert len(notes) == (noted is not None)
     assert all(note.startswith(str(noted)) for note in notes)
-    rows = json.loads(succeed(capsys, "predict", *given)[0])["predictions"]
+    rows = cli.json("predict", *given)["predictions"]
     between = [row["engine_mhz"] for row in rows if 700 < row["engine_mhz"] < 1100]
     assert len(between) > 20 or 700 not in (base[0], also[0])
 
 
 @pytest.mark.parametrize("clock", [30, 3700])
-def test_a_clock_that_cannot_be_is_refused(capsys: Capture, tmp_path: Path, clock: int) -> None:
+def test_a_clock_that_cannot_be_is_refused(cli: Cli, tmp_path: Path, clock: int) -> None:
     """The GPU has 210 to 3105 MHz as listed: a third of the least is 70, 15 % above is too much.
 
     A table's row is held against the highest alone, of which 30 MHz are less than a hundredth.
@@ -76,11 +76,10 @@ def test_a_clock_that_cannot_be_is_refused(capsys: Capture, tmp_path: Path, cloc
     known = "the lowest clock known is 210" if clock == 30 else "'rtx-4000-ada' has at most 3105"
     row = "'rtx-4000-ada' has at most 3105"
     for further, limit in ((also, row), (f"{bare}@engine={clock}", known)):
-        said = refuse(capsys, tmp_path, "advise", base, "--also", further)
-        assert f"{clock} MHz cannot be, {limit}" in said
+        assert f"{clock} MHz cannot be, {limit}" in cli.refused("advise", base, "--also", further)
 
 
-def test_readings_of_nearly_one_clock_count_beside_others(capsys: Capture, tmp_path: Path) -> None:
+def test_readings_of_nearly_one_clock_count_beside_others(cli: Cli, tmp_path: Path) -> None:
     """1545 and 1560 MHz are 1 % apart, as are 960 and 975: each may be off by its noise."""
     form = "rtx3090,82,{},9501,run,{},{}\n"
     base = table(tmp_path / "base.csv", form, (1560, 28_852, 334))
@@ -88,15 +87,12 @@ def test_readings_of_nearly_one_clock_count_beside_others(capsys: Capture, tmp_p
     further = [table(tmp_path / f"{row[0]}.csv", form, row) for row in readings]
     together = table(tmp_path / "all.csv", form, *readings)
     also = [word for file in further for word in ("--also", file)]
-    out, err = succeed(capsys, "advise", base, *also, "--json")
+    out, err = cli.both("advise", base, *also, "--json")
     assert "no clock seems to matter" not in err
-    one, other = (
-        json.loads(out),
-        json.loads(succeed(capsys, "advise", base, "--also", together, "--json")[0]),
-    )
+    one, other = (json.loads(out), cli.json("advise", base, "--also", together))
     assert one["answer"] == other["answer"]
     assert len(one["measured"]) == 4
-    alone = refuse(capsys, tmp_path, "advise", base, "--also", further[0])
+    alone = cli.refused("advise", base, "--also", further[0])
     assert "ran at 1545 MHz, as the base at 1560 or nearly so" in alone
 
 
@@ -106,9 +102,7 @@ class TestTheSameMeasurement:
     TWICE = "one measurement is given twice"
 
     @pytest.mark.parametrize("form", ["copy", "indented", "gzip", "tables"])
-    def test_of_a_trace(
-        self, capsys: Capture, data_folder: Path, tmp_path: Path, form: str
-    ) -> None:
+    def test_of_a_trace(self, cli: Cli, data_folder: Path, tmp_path: Path, form: str) -> None:
         first, copy = (data_folder / f"cases/8-same-trace-twice{end}.json" for end in ("", "-copy"))
         base = ("--base", "engine=1965,memory=3996")
         document = json.loads(copy.read_text())
@@ -122,116 +116,109 @@ class TestTheSameMeasurement:
         elif form == "tables":
             said = self.TWICE
             further = tmp_path / "copy.csv"
-            succeed(capsys, "import", copy, "--base", "engine=1300,memory=3996", "-o", further)
+            cli("import", copy, "--base", "engine=1300,memory=3996", "-o", further)
         config = "" if form == "tables" else "@engine=1300"
-        assert main(["advise", str(first), *base, "--also", f"{further}{config}"]) == 2
-        assert said in capsys.readouterr().err
+        assert said in cli.ended(2, "advise", first, *base, "--also", f"{further}{config}")[1]
 
-    def test_of_logs(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_logs(self, cli: Cli, tmp_path: Path) -> None:
         fast = log(tmp_path / "fast.csv", 1755, 100, 480)
         copy = tmp_path / "copy.csv"
         copy.write_text(fast.read_text().replace(", ", ","))
-        said = refuse(capsys, tmp_path, "advise", fast, copy)
-        assert "copy.csv, GPU 0: holds the same samples as " in said
+        assert "copy.csv, GPU 0: holds the same samples as " in cli.refused("advise", fast, copy)
         copy.write_text(fast.read_text().replace("1755 MHz", "1170 MHz"))
-        assert main(["advise", str(fast), "--also", str(copy)]) == 2
+        told = cli.ended(2, "advise", fast, "--also", copy)[1]
         assert (
             f"copy.csv: row 1: holds the same numbers at cu=132,engine=1170,memory=2619 as the "
-            f"run at cu=132,engine=1755,memory=2619: {self.TWICE}\n" in capsys.readouterr().err
+            f"run at cu=132,engine=1755,memory=2619: {self.TWICE}\n" in told
         )
 
-    def test_of_rows(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_rows(self, cli: Cli, tmp_path: Path) -> None:
         rows = table(tmp_path / "rows.csv", ADA, BASE, (1200, *BASE[1:]), (1005, 61_000, 90))
-        assert main(["advise", str(rows), "--base", "engine=1683"]) == 2
-        assert self.TWICE in capsys.readouterr().err
+        assert self.TWICE in cli.ended(2, "advise", rows, "--base", "engine=1683")[1]
         further = [table(tmp_path / f"{mhz}.csv", ADA, (mhz, 61_000, 90)) for mhz in (1200, 1005)]
         base = table(tmp_path / "base.csv", ADA, BASE)
         also = [word for file in further for word in ("--also", str(file))]
-        assert main(["advise", str(base), *also]) == 2
-        assert "1005.csv: row 2: holds the same numbers at " in capsys.readouterr().err
+        assert (
+            "1005.csv: row 2: holds the same numbers at " in cli.ended(2, "advise", base, *also)[1]
+        )
 
 
 class TestTheThirdRun:
     """Half of the highest clock where both readings are high, else between them."""
 
-    def test_is_asked_for(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_is_asked_for(self, cli: Cli, tmp_path: Path) -> None:
         """1605 is 0.91 of 1755; half of that is 877.5, next to which the GPU offers 870 MHz."""
         fast, slow = (
             log(tmp_path / "f.csv", 1755, 100, 480),
             log(tmp_path / "s.csv", 1605, 105, 420),
         )
         given = ("advise", fast, "--also", slow, "--max-slowdown", 20)
-        found = json.loads(succeed(capsys, *given, "--json")[0])
+        found = cli.json(*given)
         assert found["answer"]["at"]["engine_mhz"] < 1605
         said = "To know more below these clocks, run it at about 870 MHz too: --also FILE."
         assert found["next"] == said
         assert found["next_commands"][0] == "nvidia-smi -i 0 -lgc 870,870"
-        assert f"\n  {said}\n" in succeed(capsys, *given)[0]
+        assert f"\n  {said}\n" in cli(*given)
 
     def test_its_command_works(
-        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
         log(Path("f.csv"), 1755, 100, 480)
         log(Path("s.csv"), 1605, 105, 420)
-        given = ("advise", "f.csv", "--also", "s.csv", "--max-slowdown", 20, "--json")
-        further = json.loads(succeed(capsys, *given)[0])["next_commands"][-1]
+        given = ("advise", "f.csv", "--also", "s.csv", "--max-slowdown", 20)
+        further = cli.json(*given)["next_commands"][-1]
         log(Path("f-870.csv"), 870, 160, 240)
-        out, _ = succeed(capsys, *shlex.split(further)[1:])
+        out = cli(*shlex.split(further)[1:])
         measured = [at["at"]["engine_mhz"] for at in json.loads(out)["measured"]]
         assert sorted(measured) == [870, 1605]
 
     @pytest.mark.parametrize("more", [("--minimize", "time"), ("--max-slowdown", 2)])
     def test_is_between_where_one_is_low(
-        self, capsys: Capture, fast: Path, slow: Path, more: tuple[object, ...]
+        self, cli: Cli, fast: Path, slow: Path, more: tuple[object, ...]
     ) -> None:
-        document = json.loads(succeed(capsys, "advise", fast, "--also", slow, *more, "--json")[0])
+        document = cli.json("advise", fast, "--also", slow, *more)
         assert document["answer"]["at"]["engine_mhz"] > 1170
         said = "To know more between these clocks, run it at about 1410 MHz too: --also FILE."
         assert document["next"] == said
 
 
-def test_on_how_many_gpus_intervals_held_is_said_once(
-    capsys: Capture, fast: Path, slow: Path
-) -> None:
+def test_on_how_many_gpus_intervals_held_is_said_once(cli: Cli, fast: Path, slow: Path) -> None:
     """From one reading times are bounds, and power alone is told of."""
     of_time, of_power = r"\d+ of \d+ \(time\)", r"\d+ of \d+ \(power\)"
     held = re.compile(f"90 % intervals contained the truth on {of_time} and {of_power} GPUs l")
     for command in ("advise", "predict"):
         two = (command, fast, "--also", slow)
-        notes = note_texts(json.loads(succeed(capsys, *two, "--json")[0]))
+        notes = note_texts(cli.json(*two))
         assert len([text for text in notes if held.match(text)]) == 1
-        one = note_texts(json.loads(succeed(capsys, command, fast, "--json")[0]))
+        one = note_texts(cli.json(command, fast))
         [told] = [text for text in one if "contained the truth" in text]
         assert re.search(rf"truth on {of_power} GPUs left", told)
 
 
 class TestCases:
-    def test_two_rows_of_one_memory_clock(self, capsys: Capture, data_folder: Path) -> None:
+    def test_two_rows_of_one_memory_clock(self, cli: Cli, data_folder: Path) -> None:
         rows = data_folder / "cases/9-two-rows-one-memory-clock.csv"
-        out, _ = succeed(capsys, "advise", rows, "--base", "engine=1560", "--json")
-        document = json.loads(out)
+        document = cli.json("advise", rows, "--base", "engine=1560")
         assert document["base"]["memory_mhz"] == 9501
         assert [at["at"]["engine_mhz"] for at in document["measured"]] == [975]
 
-    def test_cus_of_the_device_table(self, capsys: Capture, data_folder: Path) -> None:
+    def test_cus_of_the_device_table(self, cli: Cli, data_folder: Path) -> None:
         rows = data_folder / "cases/10-no-cu-count.csv"
-        document = json.loads(succeed(capsys, "advise", rows, "--json")[0])
-        assert document["base"]["cu_count"] == 82
+        assert cli.json("advise", rows)["base"]["cu_count"] == 82
 
-    def test_half_of_the_traffic(self, capsys: Capture, data_folder: Path, tmp_path: Path) -> None:
+    def test_half_of_the_traffic(self, cli: Cli, data_folder: Path) -> None:
         given = (
             data_folder / "cases/11-ncu-read-bytes-only.csv",
             *("--device", "v100", "--base", "engine=1380,memory=877"),
         )
         half = "the profile has dram__bytes_read.sum, lacks dram__bytes_write.sum"
-        assert refuse(capsys, tmp_path, "predict", "kernels.mlscale", *given).endswith(half)
-        found = json.loads(succeed(capsys, "advise", *given, "--json")[0])
-        assert found["next"].endswith(half)
+        assert cli.refused("predict", "kernels.mlscale", *given).endswith(half)
+        assert cli.json("advise", *given)["next"].endswith(half)
 
     def test_a_trace_that_does_not_say_the_gpu(
-        self, capsys: Capture, data_folder: Path, tmp_path: Path
+        self, cli: Cli, data_folder: Path, tmp_path: Path
     ) -> None:
         trace = data_folder / "cases/7-trace-empty-gpu-name.json"
-        said = refuse(capsys, tmp_path, "import", trace, "-o", tmp_path / "t.csv")
+        said = cli.refused("import", trace, "-o", tmp_path / "t.csv")
         assert "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base" in said

@@ -1,16 +1,16 @@
 """mlscale report: the page it writes, the sample in docs/, and clean refusals."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli, answer_of
 from report_pages import runs_of, unpacked
 from synthetic.two_logs import without
 
+from mlscale.advice.document import place_row
 from mlscale.report.page import headline
 
 ROOT = Path(__file__).parents[2]
@@ -22,10 +22,9 @@ CAPPED = "device,power_cap_w,time_ms,power_w\n" + "".join(
 )
 
 
-def written(capsys: Capture, folder: Path, *words: object) -> list[dict[str, Any]]:
+def written(cli: Cli, *words: object) -> list[dict[str, Any]]:
     """The runs on the page of these words."""
-    succeed(capsys, "report", *words, "-o", folder / "page.html")
-    return runs_of((folder / "page.html").read_text(encoding="utf-8"))
+    return runs_of(cli.page(*words))
 
 
 @pytest.mark.parametrize(
@@ -39,22 +38,21 @@ def written(capsys: Capture, folder: Path, *words: object) -> list[dict[str, Any
     ],
     ids=["energy", "limit", "caps", "clock", "simulated"],
 )
-def test_embeds_what_advise_prints(capsys: Capture, tmp_path: Path, words: tuple[str, ...]) -> None:
-    [run] = written(capsys, tmp_path, *words)
-    out, _ = succeed(capsys, "advise", *words, "--commands", "--json")
-    assert run["document"] == json.loads(out)
+def test_embeds_what_advise_prints(cli: Cli, words: tuple[str, ...]) -> None:
+    [run] = written(cli, *words)
+    assert run["document"] == cli.json("advise", *words, "--commands")
 
 
-def test_commands_of_the_page_are_those_of_the_answer(capsys: Capture, tmp_path: Path) -> None:
-    [run] = written(capsys, tmp_path, *BY_HAND)
+def test_commands_of_the_page_are_those_of_the_answer(cli: Cli) -> None:
+    [run] = written(cli, *BY_HAND)
     clock = f"{run['document']['answer']['set']['engine_mhz']:.0f}"
     lines = [line.replace("{engine}", clock) for line in run["commands"]["engine"]]
     assert lines == run["document"]["commands"]["set"]
 
 
-def test_runs_under_caps_have_a_page_without_clocks(capsys: Capture, tmp_path: Path) -> None:
+def test_runs_under_caps_have_a_page_without_clocks(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "capped.csv").write_text(CAPPED, encoding="utf-8")
-    [run] = written(capsys, tmp_path, tmp_path / "capped.csv", "--lever", "cap")
+    [run] = written(cli, tmp_path / "capped.csv", "--lever", "cap")
     assert run["grid"] is None
     assert run["name"] == "capped.csv"
     assert run["document"]["caps"]
@@ -79,23 +77,21 @@ MEASURED = "device,cu_count,engine_mhz,memory_mhz,time_ms,power_w,kernel,applica
 )
 @pytest.mark.usefixtures("in_an_empty_folder")
 def test_the_page_answers_as_the_command_within_every_limit(
-    capsys: Capture, words: tuple[object, ...]
+    cli: Cli, words: tuple[object, ...]
 ) -> None:
     """At every whole percent from 0 to 30, and without a limit as the menu says."""
     Path("capped.csv").write_text(CAPPED, encoding="utf-8")
     Path("measured.csv").write_text(MEASURED, encoding="utf-8")
-    [run] = written(capsys, Path(), *words)
+    [run] = written(cli, *words)
     choices, places = run["within"]["choices"], run["within"]["places"]
-    assert choices[places[0]]["headline"] == headline(run["document"])
+    assert choices[places[0]]["headline"] == headline(answer_of(*words))
     seen = set()
     for percent in range(31):
-        asked = ("advise", *words, "--max-slowdown", percent, "--json")
-        found = json.loads(succeed(capsys, *asked)[0])
+        found = answer_of(*words, "--max-slowdown", percent)
         shown = choices[places[1 + 2 * percent]]  # the slider has a step each half percent
         assert shown["headline"] == headline(found), percent
-        answer = found["answer"] or {"at": None, "set": {}}
-        assert shown["at"] == answer["at"], percent
-        assert shown["cap_w"] == answer["set"].get("power_cap_w"), percent
+        assert shown["at"] == (found.best and place_row(found.best)), percent
+        assert shown["cap_w"] == (found.best and found.best.set.get("power_cap_w")), percent
         seen.add(shown["headline"])
     assert len(seen) > 5
     for offer in run["document"]["menu"] or ():
@@ -104,9 +100,9 @@ def test_the_page_answers_as_the_command_within_every_limit(
         assert choices[places[place]]["at"] == offer["at"]
 
 
-def test_two_runs_are_two_documents(capsys: Capture, tmp_path: Path) -> None:
-    runs = written(capsys, tmp_path, *BY_HAND, "--compare", FAST)
-    alone = [written(capsys, tmp_path, *words)[0] for words in (BY_HAND, (FAST,))]
+def test_two_runs_are_two_documents(cli: Cli) -> None:
+    runs = written(cli, *BY_HAND, "--compare", FAST)
+    alone = [written(cli, *words)[0] for words in (BY_HAND, (FAST,))]
     assert [run["document"]["answer"] for run in runs] == [
         run["document"]["answer"] for run in alone
     ]
@@ -116,11 +112,9 @@ def test_two_runs_are_two_documents(capsys: Capture, tmp_path: Path) -> None:
 class TestMeasured:
     """The second log is of the same work at 1170 MHz: 37 s, and 339 W as its mean says."""
 
-    def test_stands_beside_what_is_predicted_without_it(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        plain = written(capsys, tmp_path, FAST)[0]
-        [run] = written(capsys, tmp_path, FAST, "--measured", SLOW)
+    def test_stands_beside_what_is_predicted_without_it(self, cli: Cli) -> None:
+        plain = written(cli, FAST)[0]
+        [run] = written(cli, FAST, "--measured", SLOW)
         assert run["document"]["answer"] == plain["document"]["answer"]
         [measured] = run["measured"]
         assert measured["at"]["engine_mhz"] == 1170
@@ -132,89 +126,65 @@ class TestMeasured:
         assert (low, high) == pytest.approx((30_000, 30_000 * 1755 / 1170), rel=0.01)
         assert value == high
 
-    def test_of_a_profile_a_log_tells_power_alone(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_a_profile_a_log_tells_power_alone(self, cli: Cli) -> None:
         step = ("training-step-ncu.csv", "training-step-trace.json.gz", "--power", "300")
         log = ROOT / "datasets" / "training-step-power.csv"
         given = (*step, "--base", "engine=1410,memory=1593", "--measured", log)
-        [measured] = written(capsys, tmp_path, *given)[0]["measured"]
+        [measured] = written(cli, *given)[0]["measured"]
         assert measured["measured"]["time_ms"] is None
         assert measured["measured"]["power_w"] == pytest.approx(332.93, abs=0.01)
         assert measured["predicted"]["power_w"][0] == pytest.approx(300)
 
-    def test_a_log_may_be_of_a_clock_that_it_does_not_tell(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_a_log_may_be_of_a_clock_that_it_does_not_tell(self, cli: Cli, tmp_path: Path) -> None:
         file = tmp_path / "unclocked.csv"
         file.write_text(SLOW.read_text(encoding="utf-8"), encoding="utf-8")
         without(file, 4)
         step = (ROOT / "datasets" / "h100-by-hand.csv", "--power", "300")
         for given in ((FAST,), step):
-            [measured] = written(capsys, tmp_path, *given, "--measured", f"{file}@engine=1170")[0][
-                "measured"
-            ]
+            [measured] = written(cli, *given, "--measured", f"{file}@engine=1170")[0]["measured"]
             assert measured["at"]["engine_mhz"] == 1170
             assert measured["measured"]["power_w"] == pytest.approx(339, abs=0.5)
             output = ("-o", tmp_path / "q.html")
-            said = refuse(capsys, tmp_path, "report", *given, "--measured", file, *output)
+            said = cli.refused("report", *given, "--measured", file, *output)
             assert said.endswith("at which engine clock it ran: give unclocked.csv@engine=…")
 
-    def test_beyond_the_grid_nothing_is_predicted(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_beyond_the_grid_nothing_is_predicted(self, cli: Cli, tmp_path: Path) -> None:
         table = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms\n"
-        kernel = written(capsys, tmp_path, FAST)[0]["document"]["kernels"][0]["kernel"]
+        kernel = written(cli, FAST)[0]["document"]["kernels"][0]["kernel"]
         table += f"h100-sxm5,132,300,2619,{kernel},90000\n"
         (tmp_path / "low.csv").write_text(table, encoding="utf-8")
-        [measured] = written(capsys, tmp_path, FAST, "--measured", tmp_path / "low.csv")[0][
-            "measured"
-        ]
+        [measured] = written(cli, FAST, "--measured", tmp_path / "low.csv")[0]["measured"]
         assert measured["measured"]["time_ms"] == 90_000
         assert measured["predicted"]["time_ms"] is None
 
-    def test_under_caps_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
-        file = tmp_path / "capped.csv"
-        file.write_text(CAPPED, encoding="utf-8")
-        given = ["report", file, "--lever", "cap", "--measured", file, "-o", tmp_path / "p.html"]
-        assert "no known clock" in refuse(capsys, tmp_path, *given)
-
 
 class TestTheFile:
-    def test_head_names_files_without_their_folders(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_head_names_files_without_their_folders(self, cli: Cli) -> None:
         file = ROOT / "datasets" / "h100-by-hand.csv"
-        succeed(capsys, "report", file, "-o", tmp_path / "p.html")
-        text = (tmp_path / "p.html").read_text(encoding="utf-8")
-        [head] = re.findall("<header.*</header>", text, re.DOTALL)
+        [head] = re.findall("<header.*</header>", cli.page(file), re.DOTALL)
         assert "h100-by-hand.csv: engine_mhz 1980" in head
         assert str(ROOT) not in head
 
-    def test_is_told_with_its_size(self, capsys: Capture, tmp_path: Path) -> None:
-        out, _ = succeed(capsys, "report", *BY_HAND, "-o", tmp_path / "p.html")
+    def test_is_told_with_its_size(self, cli: Cli, tmp_path: Path) -> None:
+        out = cli("report", *BY_HAND, "-o", tmp_path / "p.html")
         size = (tmp_path / "p.html").stat().st_size
         assert out == f"{tmp_path / 'p.html'}: 2 kernels, {size / 1000:.0f} kB\n"
 
-    def test_that_cannot_be_written_is_refused_before_the_work(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
-        given = ["report", "nothing.csv", "-o"]
-        assert "is a directory" in refuse(capsys, tmp_path, *given, tmp_path)
-        nowhere = tmp_path / "nowhere" / "p.html"
-        assert "there is no folder" in refuse(capsys, tmp_path, *given, nowhere)
-
-    def test_bad_input_leaves_the_old_page(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_bad_input_leaves_the_old_page(self, cli: Cli, tmp_path: Path) -> None:
         (tmp_path / "p.html").write_text("old")
         (tmp_path / "bad.csv").write_text("kernel,time_ms\na,x\n")
         given = ["report", tmp_path / "bad.csv", "-o", tmp_path / "p.html"]
-        assert "bad.csv: " in refuse(capsys, tmp_path, *given)
+        assert "bad.csv: " in cli.refused(*given)
 
 
 def test_the_sample_in_docs_is_as_the_command_makes_it_today(
-    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same words, script and style; numbers may differ in a digit between machines."""
     monkeypatch.chdir(ROOT)
     step = [f"datasets/training-step-{name}" for name in ("ncu.csv", "trace.json.gz")]
     given = [*step, "--power", "datasets/training-step-power.csv"]
-    succeed(
-        capsys, "report", *given, "--base", "engine=1410,memory=1593", "-o", tmp_path / "p.html"
-    )
+    cli("report", *given, "--base", "engine=1410,memory=1593", "-o", tmp_path / "p.html")
     texts = [
         file.read_text(encoding="utf-8")
         for file in (tmp_path / "p.html", ROOT / "docs" / "sample-report.html")

@@ -14,11 +14,10 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from command import Capture, note_texts, refuse, succeed
+from command import Cli, note_texts
 from synthetic import llm_server as made
 
 import mlscale
-from mlscale.cli.main import main
 from mlscale.errors import InputError
 
 SCHEMA = Path(__file__).parents[2] / "mlscale/advice/schema.json"
@@ -46,16 +45,15 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Words:
     return write(tmp_path_factory.mktemp("server"))
 
 
-def document(capsys: Capture, *words: str) -> dict[str, Any]:
+def document(cli: Cli, *words: str) -> dict[str, Any]:
     """The answer as JSON, which must fit the schema."""
-    out, _ = succeed(capsys, *words, "--format", "json")
-    found: dict[str, Any] = json.loads(out)
+    found: dict[str, Any] = cli.json(*words)
     jsonschema.validate(found, json.loads(SCHEMA.read_text("utf-8")))
     return found
 
 
-def test_the_answer_keeps_the_limits_in_truth(capsys: Capture, words: Words) -> None:
-    found = document(capsys, *words, "--slo", SLO)
+def test_the_answer_keeps_the_limits_in_truth(cli: Cli, words: Words) -> None:
+    found = document(cli, *words, "--slo", SLO)
     limits = {one["latency"]: one["limit_ms"] for one in found["server"]["limits"]}
     clocks = [found[name]["set"]["engine_mhz"] for name in ("answer", "expected")]
     assert HIGH > clocks[0] > clocks[1] >= LOW
@@ -70,7 +68,7 @@ def test_the_answer_keeps_the_limits_in_truth(capsys: Capture, words: Words) -> 
         assert clock["output_per_s"] == pytest.approx(true["output_throughput"], rel=0.02)
 
 
-def test_a_power_limit_that_held_a_reading_is_told(capsys: Capture, tmp_path: Path) -> None:
+def test_a_power_limit_that_held_a_reading_is_told(cli: Cli, tmp_path: Path) -> None:
     """A limit of what the run draws at the higher clock: 100 % of it, by hand."""
     given = write(tmp_path)
     watts = made.serve(SERVER, HIGH, RATE, COUNT, None, 0).power_w
@@ -78,13 +76,13 @@ def test_a_power_limit_that_held_a_reading_is_told(capsys: Capture, tmp_path: Pa
         header, *rows = file.read_text().splitlines()
         limited = [f"{header}, power.limit [W]", *(f"{row}, {watts:.2f} W" for row in rows), ""]
         file.write_text("\n".join(limited))
-    told = " ".join(note_texts(document(capsys, *given, "--slo", SLO)))
+    told = " ".join(note_texts(document(cli, *given, "--slo", SLO)))
     assert told.count("the run drew its power limit") == 1
     assert "at 1980 MHz: the limit set the clock" in told
 
 
 def test_a_log_of_power_alone_with_its_clock_answers_alike(
-    capsys: Capture, words: Words, tmp_path: Path
+    cli: Cli, words: Words, tmp_path: Path
 ) -> None:
     """Without clock and utilisation; the answer rests on the clock that is named."""
     named = [*words]
@@ -95,17 +93,17 @@ def test_a_log_of_power_alone_with_its_clock_answers_alike(
         file.write_text("\n".join(",".join(row[n] for n in kept) for row in (header, *rows)))
         named[place] = f"{file}@engine={mhz:g}"
     asked = ["--slo", SLO, "--base", "memory=2619"]
-    full, found = document(capsys, *words, *asked), document(capsys, *named, *asked)
+    full, found = document(cli, *words, *asked), document(cli, *named, *asked)
     assert found["answer"]["set"] == full["answer"]["set"]
 
 
 @pytest.mark.parametrize("clients", [None, 32])
 def test_latencies_between_the_readings_are_those_of_the_truth(
-    capsys: Capture, tmp_path: Path, clients: int | None
+    cli: Cli, tmp_path: Path, clients: int | None
 ) -> None:
     asked = write(tmp_path, np.inf if clients else RATE, clients=clients)
     slo = "itl=1s@p50,itl=1s@p90,itl=1s@p99,tpot=1s@p90,ttft=9s@p50,ttft=9s@p90"
-    found = document(capsys, *asked, "--slo", slo)["server"]
+    found = document(cli, *asked, "--slo", slo)["server"]
     assert found["load"] == ("closed" if clients else "open")
     bounds = {"itl p50": 2, "itl p90": 6, "itl p99": 8, "tpot p90": 4, "ttft p50": 6, "ttft p90": 8}
     for mhz in (1800.0, 1650.0, 1500.0):
@@ -117,8 +115,8 @@ def test_latencies_between_the_readings_are_those_of_the_truth(
             assert abs(100 * off) < percent, (name, mhz)
 
 
-def test_the_text_is_short_and_says_what_it_rests_on(capsys: Capture, words: Words) -> None:
-    out, err = succeed(capsys, *words, "--slo", SLO)
+def test_the_text_is_short_and_says_what_it_rests_on(cli: Cli, words: Words) -> None:
+    out, err = cli.both(*words, "--slo", SLO)
     lines = out.splitlines()
     assert len(lines) <= 25
     assert max(map(len, lines)) <= 80
@@ -126,7 +124,7 @@ def test_the_text_is_short_and_says_what_it_rests_on(capsys: Capture, words: Wor
     assert (
         f"Open load: {RATE:g} requests/s, the same {COUNT} requests each; latencies in ms." in out
     )
-    with_commands, _ = succeed(capsys, *words, "--slo", SLO, "--commands")
+    with_commands = cli(*words, "--slo", SLO, "--commands")
     mhz = re.search(r"engine clock to (\d+) MHz", out)
     assert mhz is not None
     assert f"nvidia-smi -i 0 -lgc {mhz[1]},{mhz[1]}\n" in with_commands
@@ -134,18 +132,18 @@ def test_the_text_is_short_and_says_what_it_rests_on(capsys: Capture, words: Wor
     assert "warning V01: the server's capacity is not known" in err
 
 
-def test_without_limits_most_tokens_per_joule(capsys: Capture, words: Words) -> None:
-    found = document(capsys, *words)
+def test_without_limits_most_tokens_per_joule(cli: Cli, words: Words) -> None:
+    found = document(cli, *words)
     clocks = found["server"]["clocks"]
     best = max(clocks, key=lambda one: one["tokens_per_joule"][0])
     assert found["answer"]["at"]["engine_mhz"] == best["engine_mhz"]
 
 
-def test_python_gives_the_same(capsys: Capture, words: Words) -> None:
+def test_python_gives_the_same(cli: Cli, words: Words) -> None:
     fast, log, slow, slow_log = (word for word in words[1:] if word != "--also")
     limits = dict(part.split("=") for part in SLO.split(","))
     answer = mlscale.advise(fast, log, also=(slow, slow_log), slo=limits)
-    found = document(capsys, *words, "--slo", SLO, "--commands")
+    found = document(cli, *words, "--slo", SLO, "--commands")
     assert {**answer.document(), "notes": 0} == {**found, "notes": 0}
     assert len(answer.frame) == len(found["server"]["clocks"])
     assert str(answer).startswith("  Set the engine clock to ")
@@ -171,13 +169,13 @@ def test_python_refuses_what_no_server_has(words: Words, asked: dict[str, Any], 
         mlscale.advise(fast, log, also=(slow, slow_log), **asked)
 
 
-def test_csv_has_a_row_for_each_clock(capsys: Capture, words: Words) -> None:
-    lines = succeed(capsys, *words, "--format", "csv")[0].splitlines()
+def test_csv_has_a_row_for_each_clock(cli: Cli, words: Words) -> None:
+    lines = cli(*words, "--format", "csv").splitlines()
     assert lines[0].startswith("engine_mhz,is_measured,output_per_s,itl p50,itl p50_low,")
-    assert len(lines) == 1 + len(document(capsys, *words)["server"]["clocks"])
+    assert len(lines) == 1 + len(document(cli, *words)["server"]["clocks"])
 
 
-def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Path) -> None:
+def test_capacity_bounds_the_clocks(cli: Cli, words: Words, tmp_path: Path) -> None:
     files = []
     for mhz in (HIGH, LOW):
         told = made.result(made.serve(SERVER, mhz, np.inf, 300, 64), is_detailed=False)
@@ -186,99 +184,98 @@ def test_capacity_bounds_the_clocks(capsys: Capture, words: Words, tmp_path: Pat
         told["output_throughput"] = told["total_output_tokens"] / told["duration"]
         files.append(tmp_path / f"inf-{mhz:g}.json")
         files[-1].write_text(json.dumps(told), encoding="utf-8")
-    found = document(capsys, *words, "--capacity", ",".join(map(str, files)))
+    found = document(cli, *words, "--capacity", ",".join(map(str, files)))
     clocks = found["server"]["clocks"]
     assert [clocks[end]["capacity_share"] for end in (0, -1)] == pytest.approx([0.6, 0.9])
     assert "capacity" in clocks[-1]["breaks"]
     assert found["answer"]["at"]["engine_mhz"] > LOW
     assert found["sure_why"] == ["S12"]  # no server was tried on GPUs that were left out
-    turned = document(capsys, *words, "--capacity", ",".join(map(str, files[::-1])))
+    turned = document(cli, *words, "--capacity", ",".join(map(str, files[::-1])))
     assert turned["server"] == found["server"]
     closed = write(tmp_path, np.inf, clients=32)
-    told = refuse(capsys, tmp_path, *closed, "--capacity", ",".join(map(str, files)))
+    told = cli.refused(*closed, "--capacity", ",".join(map(str, files)))
     assert "--capacity is for runs at a rate" in told
 
 
-def test_a_saturated_server_gets_no_answer(capsys: Capture, tmp_path: Path) -> None:
+def test_a_saturated_server_gets_no_answer(cli: Cli, tmp_path: Path) -> None:
     asked = write(tmp_path, 14.0)
-    out, _ = succeed(capsys, *asked, "--slo", SLO)
+    out = cli(*asked, "--slo", SLO)
     assert out.startswith("  The server seems near its capacity; no clock is advised: ")
     assert "\n  Lower the rate, or run at 0.75 to 0.8 of 1980 MHz, not 1320.\n" in out
-    assert document(capsys, *asked, "--slo", SLO)["answer"] is None
+    assert document(cli, *asked, "--slo", SLO)["answer"] is None
 
 
 @pytest.mark.parametrize(("rate", "mhz"), [(22.0, 1980), (16.0, 1320)])
 def test_an_overloaded_server_gets_no_answer(
-    capsys: Capture, tmp_path: Path, rate: float, mhz: int
+    cli: Cli, tmp_path: Path, rate: float, mhz: int
 ) -> None:
     """At 22 requests/s both clocks serve too few, at 16 the slow one alone: made.serve says it."""
     asked = write(tmp_path, rate)
-    out, _ = succeed(capsys, *asked, "--slo", SLO)
+    out = cli(*asked, "--slo", SLO)
     assert out.startswith(
         f"  No clock is advised: the server is overloaded at {mhz} MHz, where it serves"
     )
     assert "\n  Lower the benchmark's rate, or limit its clients: --max-concurrency.\n" in out
-    found = document(capsys, *asked, "--slo", SLO)
+    found = document(cli, *asked, "--slo", SLO)
     assert (found["answer"], found["expected"], found["sure"]) == (None, None, "low")
     served = json.loads(Path(asked[1 if mhz == HIGH else 4]).read_text("utf-8"))
     told = f"{served['request_throughput']:.3g} of the {rate:g} requests/s that come"
     assert found["server"]["withheld"].endswith(told)
-    head, *rows = succeed(capsys, *asked, "--slo", SLO, "--format", "csv")[0].splitlines()
+    head, *rows = cli(*asked, "--slo", SLO, "--format", "csv").splitlines()
     assert head.endswith(",withheld")
     assert all(row.endswith(f'{told}"') for row in rows)  # quoted, for its comma
 
 
-def test_long_answers_at_the_end_are_no_overload(capsys: Capture, tmp_path: Path) -> None:
+def test_long_answers_at_the_end_are_no_overload(cli: Cli, tmp_path: Path) -> None:
     """100 requests within 25 s, none waits, and the longest takes as long again: made.serve."""
     asked = ["advise"]
     for seed, mhz in enumerate((HIGH, LOW)):
         run = made.serve(SERVER, mhz, 4.0, 100, None, seed, answer=1500)
         assert run.duration_s > 2 * 25
         asked += [*map(str, made.write(run, mhz, tmp_path)), *["--also"] * (mhz == HIGH)]
-    found = document(capsys, *asked, "--slo", "tpot=1.1x@p90")
+    found = document(cli, *asked, "--slo", "tpot=1.1x@p90")
     assert found["server"]["load"] == "open"
     assert found["answer"]["at"]["engine_mhz"] < HIGH
 
 
-def test_clients_that_limit_a_rate_are_a_closed_load(capsys: Capture, tmp_path: Path) -> None:
+def test_clients_that_limit_a_rate_are_a_closed_load(cli: Cli, tmp_path: Path) -> None:
     """The same requests of 32 clients, whether 100 requests/s are asked for or as many as go."""
     asked = write(tmp_path, np.inf, clients=32)
     slo = "tpot=1.05x@p90"
-    closed = document(capsys, *asked, "--slo", slo)
+    closed = document(cli, *asked, "--slo", slo)
     for result in (asked[1], asked[4]):
         in_result(request_rate=100.0)(Path(result), tmp_path)
-    assert document(capsys, *asked, "--slo", slo) == closed
+    assert document(cli, *asked, "--slo", slo) == closed
     assert closed["server"]["load"] == "closed"
-    out, _ = succeed(capsys, *asked, "--slo", slo)
-    assert "Closed load: 32 clients, the same 400 requests each" in out
+    assert "Closed load: 32 clients, the same 400 requests each" in cli(*asked, "--slo", slo)
     for result in (asked[1], asked[4]):
         in_result(max_concurrency=None)(Path(result), tmp_path)
-    assert "overloaded" in document(capsys, *asked, "--slo", slo)["server"]["withheld"]
+    assert "overloaded" in document(cli, *asked, "--slo", slo)["server"]["withheld"]
 
 
-def test_one_reading_that_clients_limit_is_of_another_load(capsys: Capture, tmp_path: Path) -> None:
+def test_one_reading_that_clients_limit_is_of_another_load(cli: Cli, tmp_path: Path) -> None:
     """At 1980 MHz 24 clients are half busy at 5 requests/s; at 1320 MHz, by hand, all of them."""
     asked = write(tmp_path)
     closed = made.write(made.serve(SERVER, LOW, np.inf, COUNT, 24, 3), LOW, tmp_path)
     in_result(request_rate=RATE)(closed[0], tmp_path)
     in_result(max_concurrency=24)(Path(asked[1]), tmp_path)
     told = "24 clients limit the rate at 1320 MHz and not at 1980: raise --max-concurrency, or"
-    assert document(capsys, *asked)["server"]["withheld"] == f"{told} lower it to limit both"
-    out = " ".join(succeed(capsys, *asked)[0].split())
+    assert document(cli, *asked)["server"]["withheld"] == f"{told} lower it to limit both"
+    out = " ".join(cli(*asked).split())
     assert out.startswith(f"No clock is advised: {told} lower it to limit both.")
 
 
-def test_gaps_without_start_times_are_gaps(capsys: Capture, tmp_path: Path) -> None:
+def test_gaps_without_start_times_are_gaps(cli: Cli, tmp_path: Path) -> None:
     """As vLLM of 2024 writes them: percentiles are those of the lists, growth alone is unknown."""
     asked = write(tmp_path)
     slo = "itl=1.2x@p90"
-    with_times = document(capsys, *asked, "--slo", slo)
+    with_times = document(cli, *asked, "--slo", slo)
     for result in map(Path, (asked[1], asked[4])):
         told = json.loads(result.read_text("utf-8"))
         kept = {name: told[name] for name in told if name[:3] not in ("p50", "p90")}
         del kept["start_times"]
         result.write_text(json.dumps(kept), encoding="utf-8")
-    found = document(capsys, *asked, "--slo", slo)
+    found = document(cli, *asked, "--slo", slo)
     assert found["server"] == with_times["server"]
     (text,) = note_texts(found)
     assert text.startswith("the server's capacity is not known, nor whether requests wait ever")
@@ -293,60 +290,63 @@ def test_gaps_without_start_times_are_gaps(capsys: Capture, tmp_path: Path) -> N
         ("", ["--pool", "prefill"], "No latency is limited. To limit one: --slo"),
     ],
 )
-def test_other_answers(capsys: Capture, words: Words, slo: str, options: Words, told: str) -> None:
-    assert told in succeed(capsys, *words, "--slo", slo, *options)[0]
+def test_other_answers(cli: Cli, words: Words, slo: str, options: Words, told: str) -> None:
+    assert told in cli(*words, "--slo", slo, *options)
 
 
-def test_few_requests_and_no_gaps_are_noted(capsys: Capture, tmp_path: Path) -> None:
+def test_few_requests_and_no_gaps_are_noted(cli: Cli, tmp_path: Path) -> None:
     asked = write(tmp_path, is_detailed=False, count=150)
-    texts = note_texts(document(capsys, *asked, "--slo", "itl=1s@p90"))
+    texts = note_texts(document(cli, *asked, "--slo", "itl=1s@p90"))
     assert any(text.startswith("150 requests are too few for itl p90; send 200") for text in texts)
     assert any(text.startswith("no file lists the gaps between tokens") for text in texts)
 
 
-def in_result(**changes: Any) -> Callable[[Path, Path], None]:
-    """What changes the slow result."""
+# It is given a result and its log.
+Change = Callable[[Path, Path], None]
 
-    def change(result: Path, log: Path) -> None:
-        told = json.loads(result.read_text("utf-8")) | changes
+
+def rewritten(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
+    """What changes the document of a result."""
+
+    def write(result: Path, log: Path) -> None:
+        told = change(json.loads(result.read_text("utf-8")))
         result.write_text(json.dumps(told), encoding="utf-8")
 
-    return change
+    return write
 
 
-def with_output_tokens(factor: float) -> Callable[[Path, Path], None]:
-    """What changes the tokens of the slow result, and all that follows from them."""
-
-    def change(result: Path, log: Path) -> None:
-        told = json.loads(result.read_text("utf-8"))
-        for name in ("total_output_tokens", "output_throughput"):
-            told[name] *= factor
-        result.write_text(json.dumps(told), encoding="utf-8")
-
-    return change
+def in_result(**changes: Any) -> Change:
+    """Other values in a result."""
+    return rewritten(lambda told: told | changes)
 
 
-def in_times(factor: float) -> Callable[[Path, Path], None]:
-    """What changes all latencies of the slow result, to those that a fast server might have."""
-
-    def change(result: Path, log: Path) -> None:
-        told = json.loads(result.read_text("utf-8"))
-        told = {name: told[name] for name in told if name not in ("ttfts", "itls", "start_times")}
-        told |= {name: factor * told[name] for name in told if name.endswith("_ms")}
-        result.write_text(json.dumps(told), encoding="utf-8")
-
-    return change
+def with_output_tokens(factor: float) -> Change:
+    """So many times the tokens, and all that follows from them."""
+    names = ("total_output_tokens", "output_throughput")
+    return rewritten(lambda told: told | {name: factor * told[name] for name in names})
 
 
-def test_a_prefill_pool_has_no_gaps(capsys: Capture, tmp_path: Path) -> None:
+def in_times(factor: float) -> Change:
+    """Other latencies, such as a fast server might have, and no lists of them."""
+    lists = ("ttfts", "itls", "start_times")
+    return rewritten(
+        lambda told: {
+            name: factor * value if name.endswith("_ms") else value
+            for name, value in told.items()
+            if name not in lists
+        }
+    )
+
+
+def test_a_prefill_pool_has_no_gaps(cli: Cli, tmp_path: Path) -> None:
     asked = write(tmp_path)
     for result in (asked[1], asked[4]):
         in_result(itls=[[]] * COUNT)(Path(result), tmp_path)
-    found = document(capsys, *asked, "--pool", "prefill", "--slo", "ttft=1s@p95")
+    found = document(cli, *asked, "--pool", "prefill", "--slo", "ttft=1s@p95")
     assert list(found["server"]["clocks"][0]["latency_ms"]) == ["ttft p95"]
 
 
-def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], None]:
+def in_log(before: str, after: str, count: int = -1) -> Change:
     """What changes the slow log."""
 
     def change(result: Path, log: Path) -> None:
@@ -386,82 +386,51 @@ def in_log(before: str, after: str, count: int = -1) -> Callable[[Path, Path], N
     ],
 )
 def test_what_cannot_be_compared_is_refused(
-    capsys: Capture, tmp_path: Path, change: Callable[[Path, Path], None], told: str
+    cli: Cli, tmp_path: Path, change: Change, told: str
 ) -> None:
     asked = write(tmp_path)
     change(Path(asked[-2]), Path(asked[-1]))
-    assert told in refuse(capsys, tmp_path, *asked, "--slo", SLO)
+    assert told in cli.refused(*asked, "--slo", SLO)
 
 
-@pytest.mark.parametrize(
-    ("cut", "more", "told"),
-    [
-        (3, [], "one clock does not show how latencies change with it"),
-        (6, ["-o", "page.html"], "a server's answer has no page; 'mlscale advise' prints it"),
-        (5, [], "give each result its log"),
-        (6, ["--slo", "ttft=500ms"], "'ttft=500ms' is no limit; write ttft=500ms@p90"),
-        (6, ["--slo", "ttft=fast@p90"], "'fast' is not a number"),
-        (6, ["--slo", "itl<50"], "'itl<50' is no limit; write ttft=500ms@p90"),
-        (6, ["--slo", "tpot 30 ms"], "'tpot 30 ms' is no limit; write ttft=500ms@p90"),
-        (6, ["--slo", "tpot=-3ms@p90"], "a limit is a positive number"),
-        (6, ["--max-slowdown", "5"], "--max-slowdown does not work for a server; use --slo"),
-        (6, ["--minimize", "time"], "the clock with most tokens per joule"),
-        (6, ["--pool", "decode", "--slo", "ttft=1s@p90"], "a decode pool does not show"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(
-    capsys: Capture, words: Words, cut: int, more: Words, told: str
-) -> None:
-    assert told in refuse(capsys, Path(words[1]).parent, *words[:cut], *more)
-
-
-def test_a_copy_and_a_third_reading(capsys: Capture, words: Words, tmp_path: Path) -> None:
-    fast, log, *_, slow_log = words[1:]
-    told = refuse(capsys, tmp_path, "advise", fast, log, "--also", fast, slow_log)
-    assert "is a copy of" in told
-    told = refuse(capsys, tmp_path, "advise", fast, words[4], "--also", log, slow_log)
-    assert "is a benchmark's result, not the log of" in told
-    told = refuse(capsys, tmp_path, "report", *words[1:], "-o", str(tmp_path / "page.html"))
-    assert "a server's answer has no page" in told
+def test_a_third_reading(cli: Cli, words: Words, tmp_path: Path) -> None:
     middle = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)
-    found = document(capsys, *words, "--also", *map(str, middle))
-    clocks = found["server"]["clocks"]
+    clocks = document(cli, *words, "--also", *map(str, middle))["server"]["clocks"]
     assert [c["engine_mhz"] for c in clocks if c["is_measured"]] == [HIGH, 1650.0, LOW]
 
 
 class TestSwappedLogs:
     """A server is not faster at a lower clock: a result and a log are not of one run."""
 
-    def test_of_a_rate(self, capsys: Capture, words: Words, tmp_path: Path) -> None:
+    def test_of_a_rate(self, cli: Cli, words: Words) -> None:
         """The time for a token by hand, of the means that the results have."""
         _, fast, log, also, slow, slow_log = words
         means = [json.loads(Path(one).read_text())["mean_tpot_ms"] for one in (fast, slow)]
-        told = refuse(capsys, tmp_path, "advise", fast, slow_log, also, slow, log)
+        told = cli.refused("advise", fast, slow_log, also, slow, log)
         [ratio] = re.findall(r"takes (0\.\d\d) times as long as \S+1320.json", told)
         assert float(ratio) < means[0] / means[1] + 0.01
         assert (
             "though the logs say 1320 and 1980 MHz; give each result the log of its own run" in told
         )
 
-    def test_of_two_in_three(self, capsys: Capture, words: Words, tmp_path: Path) -> None:
+    def test_of_two_in_three(self, cli: Cli, words: Words, tmp_path: Path) -> None:
         """Those of the two lower clocks; the first tells nothing."""
         middle, log = made.write(made.serve(SERVER, 1650.0, RATE, COUNT, None, 3), 1650.0, tmp_path)
         pairs = ["--also", str(middle), words[5], "--also", words[4], str(log)]
-        told = refuse(capsys, tmp_path, *words[:3], *pairs)
-        assert f"{middle}: takes 0." in told
+        assert f"{middle}: takes 0." in cli.refused(*words[:3], *pairs)
 
-    def test_of_clients_whose_latencies_do_not_tell(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_clients_whose_latencies_do_not_tell(self, cli: Cli, tmp_path: Path) -> None:
         """All latencies alike: the requests served a second are what differs."""
         _, fast, log, also, slow, slow_log = write(tmp_path, np.inf, clients=32, is_detailed=False)
         told = json.loads(Path(fast).read_text())
         in_result(**{name: told[name] for name in told if name.endswith("_ms")})(
             Path(slow), tmp_path
         )
-        succeed(capsys, "advise", fast, log, also, slow, slow_log)
-        said = refuse(capsys, tmp_path, "advise", fast, slow_log, also, slow, log)
+        cli("advise", fast, log, also, slow, slow_log)
+        said = cli.refused("advise", fast, slow_log, also, slow, log)
         assert re.search(r"takes 0\.\d\d times as long as \S+1320.json", said)
 
-    def test_of_a_pool_by_all_latencies(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_of_a_pool_by_all_latencies(self, cli: Cli, tmp_path: Path) -> None:
         """Without tokens after the first."""
         _, fast, log, also, slow, slow_log = write(tmp_path)
         for result in (fast, slow):
@@ -469,36 +438,25 @@ class TestSwappedLogs:
             told = json.loads(Path(result).read_text())
             kept = {name: told[name] for name in told if not name.endswith(("itl_ms", "tpot_ms"))}
             Path(result).write_text(json.dumps(kept))
-        said = refuse(capsys, tmp_path, "advise", fast, slow_log, also, slow, log)
-        assert "bench-1980.json: takes 0." in said
+        assert "bench-1980.json: takes 0." in cli.refused("advise", fast, slow_log, also, slow, log)
 
     @pytest.mark.parametrize("results", ["5-vllm-rate100-served44-{}.json",
                                          "14-vllm-2024-no-start-times-{}.json.gz"])  # fmt: skip
-    def test_of_a_real_closed_load(self, capsys: Capture, data_folder: Path, results: str) -> None:
+    def test_of_a_real_closed_load(self, cli: Cli, data_folder: Path, results: str) -> None:
         """Not all latencies tell: ITL p99 was 40.9 ms at 1380 MHz and 32.1 at 930."""
         asked = on_a_v100(data_folder / "cases4", results)
         asked[2], asked[5] = asked[5], asked[2]
-        assert main(asked) == 2
-        assert "give each result the log of its own run" in capsys.readouterr().err
+        assert "give each result the log of its own run" in cli.ended(2, *asked)[1]
 
 
-def test_limits_need_a_result(capsys: Capture, words: Words) -> None:
-    folder = Path(words[1]).parent
-    assert "needs a benchmark's result" in refuse(capsys, folder, "advise", words[2], "--slo", SLO)
-    assert "unrecognized arguments" in refuse(
-        capsys, folder, "advise", words[2], "--also", words[5], words[5]
-    )
-
-
-def test_rates_stand_for_times_of_logs(capsys: Capture, words: Words) -> None:
-    found, _ = succeed(
-        capsys, "advise", words[2], "--also", words[5], "--rate", "2400:2250", "--format", "json"
-    )
-    assert json.loads(found)["run"]["time_ms"] == pytest.approx(1e9 / 2400)
+def test_rates_stand_for_times_of_logs(cli: Cli, words: Words) -> None:
+    assert cli.json("advise", words[2], "--also", words[5], "--rate", "2400:2250")["run"][
+        "time_ms"
+    ] == pytest.approx(1e9 / 2400)
 
 
 def test_the_example_is_answered_as_its_page_shows(
-    capsys: Capture, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for mhz in (1980, 1320):
@@ -507,8 +465,8 @@ def test_the_example_is_answered_as_its_page_shows(
             Path(name).write_bytes(gzip.decompress(packed.read_bytes()))
     command, answer, *_ = re.findall(r"(?ms)^```text\n(.*?)^```", PAGE.read_text("utf-8"))
     _, *asked = command.replace("\\\n", "").split()
-    assert succeed(capsys, *asked)[0] == answer
-    found = document(capsys, *asked)
+    assert cli(*asked) == answer
+    found = document(cli, *asked)
     assert found["expected"]["set"] == {"engine_mhz": 1455.0}
     truth = {"itl p50": 14.9, "tpot p90": 22.3, "ttft p90": 194}
     clock = next(c for c in found["server"]["clocks"] if c["engine_mhz"] == 1455)
@@ -518,26 +476,23 @@ def test_the_example_is_answered_as_its_page_shows(
     assert clock["tokens_per_joule"][0] == pytest.approx(6.15, rel=0.04)
 
 
-def test_a_log_of_another_run_is_refused(capsys: Capture, words: Words, tmp_path: Path) -> None:
+def test_a_log_of_another_run_is_refused(cli: Cli, words: Words, tmp_path: Path) -> None:
     """84 s of benchmark beside 16 s of log, and the other way round; the log shows both ends."""
     short = made.write(made.serve(SERVER, LOW, RATE, 60, None, 1), LOW, tmp_path)
     result, log = map(str, short)
     *fast, _, _ = words
-    told = refuse(capsys, tmp_path, *fast, words[4], log)
+    told = cli.refused(*fast, words[4], log)
     assert "the GPU is busy for 16 s, but the benchmark of" in told
     assert told.endswith("s (duration); give each result the log of its own run")
-    told = refuse(capsys, tmp_path, *fast, result, words[5])
-    assert "the GPU is busy for 8" in told
+    assert "the GPU is busy for 8" in cli.refused(*fast, result, words[5])
 
 
-def test_a_log_that_is_too_short_is_no_other_run(
-    capsys: Capture, words: Words, tmp_path: Path
-) -> None:
+def test_a_log_that_is_too_short_is_no_other_run(cli: Cli, words: Words, tmp_path: Path) -> None:
     """Of 84 s of benchmark the log has the idle start and 6 s, where a tenth is needed."""
     log = tmp_path / "log.csv"
     lines = Path(words[5]).read_text("utf-8").splitlines(keepends=True)
     log.write_text("".join(lines[:10]), encoding="utf-8")
-    told = refuse(capsys, tmp_path, *words[:5], str(log))
+    told = cli.refused(*words[:5], str(log))
     assert (
         "; the log is too short to be compared: log the whole benchmark, or begin and end" in told
     )
@@ -545,18 +500,14 @@ def test_a_log_that_is_too_short_is_no_other_run(
 
 
 class TestTheBase:
-    def test_it_is_the_reading_at_the_highest_clock(self, capsys: Capture, words: Words) -> None:
-        with_base = document(capsys, *words, "--base", "engine=1980")
-        assert with_base == document(capsys, *words)
-        told = refuse(capsys, Path(words[1]).parent, *words, "--base", "engine=1500")
-        at_1320 = f"the nearest is {words[4]}, at 1320 MHz"
-        assert told == f"--base engine=1500: no reading is at that clock; {at_1320}"
+    def test_it_is_the_reading_at_the_highest_clock(self, cli: Cli, words: Words) -> None:
+        assert document(cli, *words, "--base", "engine=1980") == document(cli, *words)
 
-    def test_or_the_one_that_is_named(self, capsys: Capture, words: Words) -> None:
+    def test_or_the_one_that_is_named(self, cli: Cli, words: Words) -> None:
         """Clocks, latencies and watts stay what they are; changes and 1.1x are of that reading."""
         asked = ("--slo", "tpot=17ms@p90", "--commands")
         ours, usual = (
-            document(capsys, *words, *asked, *base) for base in (("--base", "engine=1320"), ())
+            document(cli, *words, *asked, *base) for base in (("--base", "engine=1320"), ())
         )
         assert (ours["base"]["engine_mhz"], usual["base"]["engine_mhz"]) == (1320, 1980)
         assert ours["server"]["clocks"] == usual["server"]["clocks"]
@@ -570,24 +521,24 @@ class TestTheBase:
         energy = 100 * (low["tokens_per_joule"][0] / high["tokens_per_joule"][0] - 1)
         assert at[1980]["energy_percent"][0] == pytest.approx(energy)
         assert ours["run"]["energy_mj"] == at[1320]["energy_mj"][0]
-        [limit] = document(capsys, *words, "--slo", "tpot=1.1x@p90", "--base", "engine=1320")[
+        [limit] = document(cli, *words, "--slo", "tpot=1.1x@p90", "--base", "engine=1320")[
             "server"
         ]["limits"]
         assert limit["limit_ms"] == pytest.approx(1.1 * low["latency_ms"]["tpot p90"][0])
-        out, _ = succeed(capsys, *words, *asked, "--base", "engine=1320")
+        out = cli(*words, *asked, "--base", "engine=1320")
         assert " (now 1320): " in out or "Stay at 1320 MHz" in out
 
-    def test_a_saturated_one_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_a_saturated_one_is_refused(self, cli: Cli, tmp_path: Path) -> None:
         """Of three clocks the lowest does not keep up, and is used for nothing."""
         pairs = [
             made.write(made.serve(SERVER, mhz, 12.0, COUNT, None, n), mhz, tmp_path)
             for n, mhz in enumerate((HIGH, 1650.0, 600.0))
         ]
         given = ["advise", *[str(w) for pair in pairs for w in ("--also", *pair)][1:]]
-        told = refuse(capsys, tmp_path, *given, "--base", "engine=600")
+        told = cli.refused(*given, "--base", "engine=600")
         assert "--base engine=600: that reading is not used: " in told
         assert told.endswith("; leave engine out of --base")
-        assert document(capsys, *given)["base"]["engine_mhz"] == HIGH
+        assert document(cli, *given)["base"]["engine_mhz"] == HIGH
 
 
 def on_a_v100(folder: Path, results: str, *options: str) -> Words:
@@ -597,15 +548,15 @@ def on_a_v100(folder: Path, results: str, *options: str) -> Words:
     return ["advise", *pairs[0], "--also", *pairs[1], *options]
 
 
-def test_a_real_closed_load_is_no_rate(capsys: Capture, data_folder: Path) -> None:
+def test_a_real_closed_load_is_no_rate(cli: Cli, data_folder: Path) -> None:
     """Of 166 measured clocks 1035 MHz just keeps TPOT p50 of 7.909 ms; 1012 broke it."""
     folder = data_folder / "cases4"
     asked = on_a_v100(folder, "5-vllm-rate100-served44-{}.json", "--slo", "tpot=1.1x@p50")
-    found = document(capsys, *asked)
+    found = document(cli, *asked)
     assert [found[name]["set"]["engine_mhz"] for name in ("answer", "expected")] == [1057, 1027]
     assert (found["server"]["load"], found["server"]["clients"]) == ("closed", 50)
     asked = on_a_v100(folder, "14-vllm-2024-no-start-times-{}.json.gz", "--slo", "itl=1.2x@p90")
-    found = document(capsys, *asked)
+    found = document(cli, *asked)
     assert found["server"]["load"] == "closed"
     assert found["server"]["limits"] == [
         {"latency": "itl p90", "limit_ms": pytest.approx(11.2, rel=0.01)}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from command import Capture, refuse, succeed
+from command import Cli
 from synthetic import kernels as made
 
 from mlscale import train
@@ -21,8 +21,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_text(capsys: Capture, folder: Path) -> None:
-    out, err = succeed(capsys, "show", folder / "made.mlscale", "--all")
+def test_text(cli: Cli, folder: Path) -> None:
+    out, err = cli.both("show", folder / "made.mlscale", "--all")
     lines = out.splitlines()
     assert f"  for           profiles of made-gpu at {BASE}" in lines
     assert "  learnt from   12 kernels of 12 applications on made-gpu" in lines
@@ -31,23 +31,16 @@ def test_text(capsys: Capture, folder: Path) -> None:
     assert err == ""
 
 
-def test_a_shipped_model(capsys: Capture) -> None:
-    out, _ = succeed(capsys, "show", "kernels", "--all")
-    words = " ".join(out.split())
+def test_a_shipped_model(cli: Cli) -> None:
+    words = " ".join(cli("show", "kernels", "--all").split())
     assert " time bottleneck: Time by a p-norm" in words
     assert " learnt from gtx980, gtx980, gtx1080ti, p100" in words
     assert " gives intervals, predicts GPUs that it was not trained on" in words
 
 
-def test_what_is_no_model_is_refused(capsys: Capture, folder: Path) -> None:
-    assert "is not a whole mlscale model file" in refuse(
-        capsys, folder, "show", folder / "made.csv"
-    )
-
-
-def test_the_parameters_and_what_a_card_nests(capsys: Capture, folder: Path) -> None:
-    out, _ = succeed(capsys, "show", folder / "made.mlscale", "--all")
+def test_the_parameters_and_what_a_card_nests(cli: Cli, folder: Path) -> None:
+    out = cli("show", folder / "made.mlscale", "--all")
     assert " parameters clusters 4, seed 0, loss cross-entropy " in " ".join(out.split())
-    out, _ = succeed(capsys, "show", "runs", "--all")  # from its card, quantities of several tables
+    out = cli("show", "runs", "--all")  # from its card, quantities of several tables
     words = " ".join(out.split())
     assert "errors on gpus left out a100-sxm4-80gb time mean_error_percent 2." in words

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from command import Capture, files_in, interrupted, refuse, succeed
+from command import Cli, files_in
 from synthetic import frugal, tidy
 
 ONLY_NEAREST = ("--base", "mid", "--predictor", "nearest", "--features", "raw")
@@ -18,8 +18,8 @@ def table(tmp_path: Path) -> Path:
 
 
 class TestOutput:
-    def test_text(self, capsys: Capture, table: Path) -> None:
-        out, _ = succeed(capsys, "study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0)
+    def test_text(self, cli: Cli, table: Path) -> None:
+        out = cli("study", "advice", table, *ONLY_NEAREST, "--max-slowdown", 0)
         lines = [line.split() for line in out.splitlines()]
         heads = [line for line in out.splitlines() if line.startswith("made: regret of")]
         assert [head.split()[3] for head in heads] == ["energy", "EDP", "ED2P"]
@@ -28,16 +28,12 @@ class TestOutput:
         together = out.partition("Mean regret [%] together")[2]
         assert "made energy  made EDP  made ED2P" in together
 
-    def test_json_and_files_tell_the_same(
-        self, capsys: Capture, table: Path, tmp_path: Path
-    ) -> None:
+    def test_json_and_files_tell_the_same(self, cli: Cli, table: Path, tmp_path: Path) -> None:
         # 32.98 and 190.02 %: highest clocks of a compute and a bandwidth kernel of
         # tests/synthetic/frugal.py.
-        out, _ = succeed(
-            *(capsys, "study", "advice", table, *ONLY_NEAREST, "--minimize", "energy"),
-            *("--json", "-o", tmp_path / "out"),
+        document = cli.json(
+            "study", "advice", table, *ONLY_NEAREST, "--minimize", "energy", "-o", tmp_path / "out"
         )
-        document = json.loads(out)
         rows = {row["advisor"]: row for row in document["rows"]}
         assert list(rows) == ["highest-clocks", "stay-at-base", "best-fixed", "nearest"]
         expected = 100 * ((100 / 75.2 + 100 / 34.48) / 2 - 1)
@@ -52,22 +48,28 @@ class TestOutput:
             assert (tmp_path / f"out/advice-made-energy.{kind}").stat().st_size > 5000
         assert {c["engine_mhz"] for c in choices if c["advisor"] == "highest-clocks"} == {"1000.0"}
 
-    def test_board_is_said_to_learn_from_the_other_tables_gpus(self, capsys: Capture) -> None:
+    def test_board_is_said_to_learn_from_the_other_tables_gpus(self, cli: Cli) -> None:
         folder = Path(__file__).parents[2] / "datasets"
         tables = [folder / f"headroom-{gpu}.csv" for gpu in ("rtx5060ti", "rtx2060s")]
-        options = ("--incomplete", "keep", "--base", "highest", "--predictor", "board")
-        out, _ = succeed(
-            capsys, "study", "advice", *tables, *options, "--minimize", "energy", "--seeds", 1
-        )
-        told = "(board: of other GPUs' tables, each run read at two clocks)"
+        options = ("--incomplete", "keep", "--base", "highest", "--predictor", "runs")
+        out = cli("study", "advice", *tables, *options, "--minimize", "energy", "--seeds", 1)
+        told = "(runs: of other GPUs' tables, each run read at two clocks)"
         assert out.count(told) == 2
 
     def test_runs_are_advised_instead_of_kernels(
-        self, capsys: Capture, table: Path, tmp_path: Path
+        self, cli: Cli, table: Path, tmp_path: Path
     ) -> None:
-        out, _ = succeed(
-            *(capsys, "study", "advice", table, *ONLY_NEAREST, "--minimize", "energy"),
-            *("--runs", 12, "-o", tmp_path / "out"),
+        out = cli(
+            "study",
+            "advice",
+            table,
+            *ONLY_NEAREST,
+            "--minimize",
+            "energy",
+            "--runs",
+            12,
+            "-o",
+            tmp_path / "out",
         )
         heading, header = out.splitlines()[:2]
         assert heading.startswith("made: regret of energy [%], 12 random runs, base cu=8")
@@ -90,37 +92,13 @@ class TestOutput:
         assert ", ".join(launched) == names
 
     @pytest.mark.usefixtures("one_process", "no_figures")
-    def test_what_is_done_is_taken_up(self, capsys: Capture, table: Path, tmp_path: Path) -> None:
+    def test_what_is_done_is_taken_up(self, cli: Cli, table: Path, tmp_path: Path) -> None:
         command = ("study", "advice", table, *ONLY_NEAREST, "-o")
-        first, _ = succeed(capsys, *command, tmp_path / "whole")
-        again, _ = succeed(capsys, *command, tmp_path / "whole", "--resume")
+        first = cli(*command, tmp_path / "whole")
+        again = cli(*command, tmp_path / "whole", "--resume")
         assert again.strip() == first.partition("\n\nWritten")[0].strip()
-        said = refuse(capsys, tmp_path, *command, tmp_path / "whole", "--max-power", 90)
+        said = cli.refused(*command, tmp_path / "whole", "--max-power", 90)
         assert "holds the results of another study" in said
-        interrupted(capsys, *command, tmp_path / "stopped")
-        succeed(capsys, *command, tmp_path / "stopped", "--resume")
+        cli.interrupted(*command, tmp_path / "stopped")
+        cli(*command, tmp_path / "stopped", "--resume")
         assert files_in(tmp_path / "stopped") == files_in(tmp_path / "whole")
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ("--quantity time", "there is no option --quantity; see 'mlscale study advice"),
-        ("--runs 0", "argument --runs: '0' is not a whole number of at least 1"),
-        ("--runs 5 --protocol k-fold", "runs are drawn where the protocol is"),
-        ("--minimize joy", "'joy' is none of energy, edp"),
-        ("--max-power -1", "argument --max-power: '-1' is not a positive, finite number"),
-        ("--static-power 5", "'made': power_w is board power, static power included"),
-        ("--max-time 1e-9", "no configuration of any kernel keeps the limits"),
-        ("--base cu=8,engine=1,memory=700", "'made': engine_mhz 1 is not on the grid"),
-        ("dynamic", "'made': power_w is dynamic power; give the rest as --static-power W"),
-    ],
-)
-def test_what_is_refused(
-    capsys: Capture, table: Path, tmp_path: Path, options: str, complaint: str
-) -> None:
-    given = options.split()
-    if options == "dynamic":
-        frugal.measurements(power_kind="dynamic").write(tmp_path / "made.parquet")
-        table, given = tmp_path / "made.parquet", []
-    assert complaint in refuse(capsys, tmp_path, "study", "advice", table, *ONLY_NEAREST, *given)

@@ -3,14 +3,13 @@
 Runs are of an H100 at 1755 and 1170 MHz, as nvidia-smi logs them; seconds and watts are made.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command import Capture, succeed
-from synthetic import board_kernels as made
+from command import Cli
+from synthetic import made_runs as made
 from synthetic.two_logs import log, without
 
 from mlscale.advice.sureness import regret_told
@@ -27,11 +26,9 @@ def logs(folder: Path, scale: float = 1, **more: Any) -> list[str]:
     ]
 
 
-def why(capsys: Capture, files: list[str], *more: object) -> Any:
+def why(cli: Cli, files: list[str], *more: object) -> Any:
     fast, slow = files
-    return json.loads(succeed(capsys, "advise", fast, "--also", slow, *more, "--json")[0])[
-        "sure_why"
-    ]
+    return cli.json("advise", fast, "--also", slow, *more)["sure_why"]
 
 
 def test_what_an_answer_may_cost_by_hand() -> None:
@@ -42,53 +39,53 @@ def test_what_an_answer_may_cost_by_hand() -> None:
     assert regret_told(energies, 0, np.array([True, True, False])) == 0
 
 
-def test_within_a_limit_two_readings_are_enough(capsys: Capture, tmp_path: Path) -> None:
+def test_within_a_limit_two_readings_are_enough(cli: Cli, tmp_path: Path) -> None:
     """Without one they leave more open; an answer that only may keep its limit is not tried."""
     files = logs(tmp_path)
-    assert why(capsys, files, "--max-slowdown", 5) == ["S01"]
-    assert why(capsys, files, "--max-slowdown", 99) == ["S11"]
-    assert "S12" in why(capsys, files, "--max-time", 29_500)
+    assert why(cli, files, "--max-slowdown", 5) == ["S01"]
+    assert why(cli, files, "--max-slowdown", 99) == ["S11"]
+    assert "S12" in why(cli, files, "--max-time", 29_500)
 
 
 @pytest.mark.parametrize("asked", [("--minimize", "edp"), ("--max-power", 450), ("--lever", "cap")])
 def test_other_questions_are_never_high(
-    capsys: Capture, tmp_path: Path, asked: tuple[object, ...]
+    cli: Cli, tmp_path: Path, asked: tuple[object, ...]
 ) -> None:
-    assert "S12" in why(capsys, logs(tmp_path), *asked)
+    assert "S12" in why(cli, logs(tmp_path), *asked)
 
 
-def test_nor_are_short_runs(capsys: Capture, tmp_path: Path) -> None:
+def test_nor_are_short_runs(cli: Cli, tmp_path: Path) -> None:
     """Of 1.5 and 1.8 s."""
-    assert "S13" in why(capsys, logs(tmp_path, 0.05))
+    assert "S13" in why(cli, logs(tmp_path, 0.05))
 
 
-def test_nor_is_a_run_at_its_limit(capsys: Capture, tmp_path: Path) -> None:
+def test_nor_is_a_run_at_its_limit(cli: Cli, tmp_path: Path) -> None:
     """480 of 490 W are 98 %."""
     files = logs(tmp_path)
     for file in map(Path, files):
         header, *rows = file.read_text().splitlines()
         lines = [f"{header}, power.limit [W]", *(f"{row}, 490.00 W" for row in rows)]
         file.write_text("\n".join(lines) + "\n")
-    assert "S14" in why(capsys, files)
+    assert "S14" in why(cli, files)
 
 
-def test_nor_are_clocks_that_no_file_shows(capsys: Capture, tmp_path: Path) -> None:
+def test_nor_are_clocks_that_no_file_shows(cli: Cli, tmp_path: Path) -> None:
     fast, slow = logs(tmp_path)
     for file in (fast, slow):
         without(Path(file), 4)
-    assert "S15" in why(capsys, [fast, f"{slow}@engine=1170"], "--base", "engine=1755")
+    assert "S15" in why(cli, [fast, f"{slow}@engine=1170"], "--base", "engine=1755")
 
 
-def test_nor_is_a_model_that_was_tried_on_few_gpus(capsys: Capture, tmp_path: Path) -> None:
+def test_nor_is_a_model_that_was_tried_on_few_gpus(cli: Cli, tmp_path: Path) -> None:
     """One learnt from two GPUs: no reading makes it sure of a third."""
     tables = [made.measurements(f"gpu{seed}", seed, 0.01) for seed in range(2)]
-    model = train(tables[0], made.TOP, "board", others=[(tables[1], made.TOP)])
+    model = train(tables[0], made.TOP, "runs", others=[(tables[1], made.TOP)])
     model.save(tmp_path / "two.mlscale")
     asked = ("--model", tmp_path / "two.mlscale", "--force")
-    assert "S12" in why(capsys, logs(tmp_path), *asked)
+    assert "S12" in why(cli, logs(tmp_path), *asked)
 
 
-def test_nor_is_another_vendors_gpu(capsys: Capture, tmp_path: Path) -> None:
+def test_nor_is_another_vendors_gpu(cli: Cli, tmp_path: Path) -> None:
     """The model learnt from an MI325X under caps: no clock that was locked."""
     head = "device,engine_mhz,engine_mhz_observed,memory_mhz,kernel,time_ms,power_w\n"
     files = [tmp_path / "fast.csv", tmp_path / "slow.csv"]
@@ -96,4 +93,4 @@ def test_nor_is_another_vendors_gpu(capsys: Capture, tmp_path: Path) -> None:
         files, ("2100,2100,1300,k,30000,700", "1400,1400,1300,k,38000,430"), strict=True
     ):
         file.write_text(f"{head}mi300x,{row}\n")
-    assert why(capsys, list(map(str, files))) == ["S12"]
+    assert why(cli, list(map(str, files))) == ["S12"]

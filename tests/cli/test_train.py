@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import Capture, at_base, refuse, succeed
+from command import Cli, at_base
 from synthetic import bottleneck_kernels, sampled_kernels, tidy
 
 from mlscale import DataWarning, load, read, train
@@ -28,8 +28,8 @@ def table() -> Path:
     return tidy.write_csv(Path("t.csv"), tidy.rows())
 
 
-def test_says_what_it_made(capsys: Capture, table: Path) -> None:
-    out, err = succeed(capsys, "train", table, *GIVEN)
+def test_says_what_it_made(cli: Cli, table: Path) -> None:
+    out, err = cli.both("train", table, *GIVEN)
     said = " ".join(out.split())
     assert said.startswith(
         f"Base: cu=4,engine=800,memory=700 {MODEL}: time and power by 'wu', from 2 kernels of 2 "
@@ -45,61 +45,56 @@ class TestPredictor:
         "name",
         ["no-scaling", "engine-bound", "core-bound", "memory-bound", "mean-surface", "nearest"],
     )
-    def test_that_can_be_saved_gives_back_the_base(
-        self, capsys: Capture, table: Path, name: str
-    ) -> None:
+    def test_that_can_be_saved_gives_back_the_base(self, cli: Cli, table: Path, name: str) -> None:
         """4 and 14 ms in tidy.rows()."""
-        succeed(capsys, "train", table, *GIVEN, "--predictor", name)
+        cli("train", table, *GIVEN, "--predictor", name)
         at = ("--at", "engine=800,memory=700", "--format", "json")
-        out, _ = succeed(capsys, "predict", MODEL, table, *at)
+        out = cli("predict", MODEL, table, *at)
         assert [row["time_ms"] for row in json.loads(out)["predictions"]] == [4.0, 14.0]
         assert {p.name for p in load(MODEL).predictors.values()} == {name}
 
-    def test_default_is_the_one_that_suits(self, capsys: Capture, table: Path) -> None:
+    def test_default_is_the_one_that_suits(self, cli: Cli, table: Path) -> None:
         """Said or left away, on the command line and in Python; at the highest clocks."""
         given = ("--base", "highest", "--predictor", "default", "-o", MODEL)
-        out, _ = succeed(capsys, "train", table, *given)
-        assert ": time and power by 'wu', " in out
+        assert ": time and power by 'wu', " in cli("train", table, *given)
         trained = train(read(table), "highest", "default")
         assert {p.name for p in trained.predictors.values()} == {"wu"}
         assert trained.base == load(MODEL).base == trained.grid.highest
 
-    def test_default_looks_at_the_counters_of_the_base(self, capsys: Capture) -> None:
+    def test_default_looks_at_the_counters_of_the_base(self, cli: Cli) -> None:
         """One kernel was counted at the middle of the clocks alone, so not at the highest."""
         made = bottleneck_kernels.measurements(kernels=4)
         made.counter_samples[:, 0, -1, -1, -1] = np.nan
         made.write("t.csv")
-        out, _ = succeed(capsys, "train", "t.csv", "--base", "mid", "-o", MODEL)
+        out = cli("train", "t.csv", "--base", "mid", "-o", MODEL)
         assert ": time and power by 'bottleneck'" in out
         for predictor in ("default", "bottleneck", "wu", "nearest"):
             given = ("--base", "highest", "--predictor", predictor, "-o", MODEL)
-            said = refuse(capsys, Path(), "train", "t.csv", *given)
+            said = cli.refused("train", "t.csv", *given)
             assert ": 1 kernel (k0) of 4 without 'dram_read_transactions' at the base cu=" in said
 
-    def test_averages_of_runs_get_board(self, capsys: Capture) -> None:
+    def test_averages_of_runs_get_board(self, cli: Cli) -> None:
         """Their shares are not looked at, so that a table without them is as good."""
         made = sampled_kernels.measurements(4)
         for one in (made, made.without_counters(made.counter_names)):
             one.write("t.parquet")
-            out, _ = succeed(capsys, "train", "t.parquet", *GIVEN)
-            assert ": time and power by 'board', " in out
+            assert ": time and power by 'runs', " in cli("train", "t.parquet", *GIVEN)
 
 
 class TestTable:
     @pytest.mark.parametrize("predictor", ["bottleneck", "wu", "nearest", "mean-surface"])
-    def test_power_of_some_rows(self, capsys: Capture, predictor: str) -> None:
+    def test_power_of_some_rows(self, cli: Cli, predictor: str) -> None:
         made = bottleneck_kernels.measurements(kernels=4)
         assert made.power_samples is not None
         made.power_samples[:, 0, 0, 0, 0] = np.nan
         made.write("t.csv")
         given = ("train", "t.csv", "--base", "mid", "--predictor", predictor, "-o", MODEL)
-        assert ", --quantity time" in refuse(capsys, Path(), *given)
-        out, _ = succeed(capsys, *given, "--quantity", "time")
-        assert f": time by '{predictor}', from 4 kernels" in out
+        assert ", --quantity time" in cli.refused(*given)
+        assert f": time by '{predictor}', from 4 kernels" in cli(*given, "--quantity", "time")
 
-    def test_incomplete_kernels_are_dropped_with_a_warning(self, capsys: Capture) -> None:
+    def test_incomplete_kernels_are_dropped_with_a_warning(self, cli: Cli) -> None:
         table = tidy.write_csv(Path("t.csv"), tidy.rows(["a", "b", "c"])[:-1])
-        out, err = succeed(capsys, "train", table, *GIVEN, "--incomplete", "drop")
+        out, err = cli.both("train", table, *GIVEN, "--incomplete", "drop")
         assert ", from 2 kernels of 2 applications " in out
         assert "1 of 3 kernels lack configurations: 'c' lacks cu=4,engine=800,memory=700" in err
         assert load(MODEL).card["kernels"] == ["a", "b"]
@@ -107,29 +102,24 @@ class TestTable:
     @pytest.mark.parametrize(
         ("how", "factor"), [(None, 1.0), ("median", 1.0), ("mean", 1.5), ("min", 0.25)]
     )
-    def test_repetitions(self, capsys: Capture, how: str | None, factor: float) -> None:
+    def test_repetitions(self, cli: Cli, how: str | None, factor: float) -> None:
         """By hand: at 400/500 MHz the kernel took 1, 4 and 13 ms, at the base 4 ms."""
         rows = tidy.rows(["alone"])
         repeated = [{**rows[0], "time_ms": time} for time in (4.0, 13.0)]
         table = tidy.write_csv(Path("t.csv"), [*rows, *repeated])
         asked = ("--repetitions", how) if how else ()
-        succeed(capsys, "train", table, *GIVEN, "--predictor", "mean-surface", *asked)
+        cli("train", table, *GIVEN, "--predictor", "mean-surface", *asked)
         profile = tidy.write_csv(Path("p.csv"), at_base(rows))
         at = ("--at", "engine=400,memory=500", "--format", "json")
-        out, _ = succeed(capsys, "predict", MODEL, profile, *at)
+        out = cli("predict", MODEL, profile, *at)
         assert json.loads(out)["predictions"][0]["time_factor"] == pytest.approx(factor, rel=1e-12)
 
-    def test_an_export_is_no_table(self, capsys: Capture, tmp_path: Path) -> None:
-        message = refuse(capsys, tmp_path, "train", "h100-by-hand.csv", *GIVEN)
-        assert "h100-by-hand.csv: is a file of " in message
-        assert "mlscale import FILE … --append -o TABLE" in message
 
-
-def test_the_file_is_the_same_whatever_its_name(capsys: Capture, table: Path) -> None:
+def test_the_file_is_the_same_whatever_its_name(cli: Cli, table: Path) -> None:
     """It keeps the command, without folders and its own name."""
     for name in ("one", "two"):
         given = ("--base", "mid", "--clusters", 2, "--seed", 5, "-o", name)
-        succeed(capsys, "train", table.resolve(), *given)
+        cli("train", table.resolve(), *given)
     assert Path("one").read_bytes() == Path("two").read_bytes()
     kept = "mlscale train t.csv --base mid --clusters 2 --seed 5 -o MODEL"
     assert load("one").card["made_by"]["command"] == kept
@@ -146,12 +136,12 @@ class TestSeveralGpus:
 
     @pytest.mark.slow
     def test_time_is_learnt_from_all_and_serves_power(
-        self, capsys: Capture, tables: tuple[Path, Path]
+        self, cli: Cli, tables: tuple[Path, Path]
     ) -> None:
         """Better time, and so power, than from the first alone: all are of one law."""
         given = ("--base", "mid", "--predictor", "bottleneck")
-        succeed(capsys, "train", tables[0], *given, "-o", "alone")
-        out, _ = succeed(capsys, "train", *tables, *given, "-o", "pooled")
+        cli("train", tables[0], *given, "-o", "alone")
+        out = cli("train", *tables, *given, "-o", "pooled")
         assert "  Learns time from too    gtx1080ti\n" in out
         alone, pooled = load("alone"), load("pooled")
         assert (pooled.device, pooled.base) == ("gtx980", MID)
@@ -163,15 +153,6 @@ class TestSeveralGpus:
             actual = new.quantity(name) / new.quantity(name)[:, :1, 2:3, 2:3]
             errors = [np.abs(found[name].values / actual - 1).mean() for found in (one, both)]
             assert errors[1] < errors[0]
-
-    def test_what_is_refused(
-        self, capsys: Capture, tmp_path: Path, tables: tuple[Path, Path]
-    ) -> None:
-        for more, said in (
-            (("--predictor", "wu"), "'wu' learns from one TABLE at a time"),
-            (("--leave-out", "none"), "there is no application 'none' to leave out"),
-        ):
-            assert said in refuse(capsys, tmp_path, "train", *tables, *GIVEN, *more)
 
 
 MODULE = """
@@ -192,14 +173,14 @@ class TestPredictorOfOnesOwn:
     """Its class is named on the command line; a model file imports nothing."""
 
     @pytest.fixture
-    def model(self, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    def model(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         """A model of mine:Mine in the current directory, where nothing of mine.py is imported."""
         monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
         Path("mine.py").write_text(MODULE)
         rows = tidy.rows(["a", "b", "c"])
         tidy.write_csv(Path("t.csv"), rows)
         tidy.write_csv(Path("p.csv"), at_base(rows))
-        out, _ = succeed(capsys, "train", "t.csv", *GIVEN, "--predictor", "mine:Mine")
+        out = cli("train", "t.csv", *GIVEN, "--predictor", "mine:Mine")
         assert f"\n  {MODEL}: time and power by 'mine:Mine', from 3 kernels" in out
         del sys.modules["mine"]
         Path("imported.txt").unlink()
@@ -207,9 +188,9 @@ class TestPredictorOfOnesOwn:
         sys.modules.pop("mine", None)
 
     @pytest.mark.parametrize("command", ["predict", "advise", "report"])
-    def test_with_its_class_and_without(self, capsys: Capture, model: Path, command: str) -> None:
+    def test_with_its_class_and_without(self, cli: Cli, model: Path, command: str) -> None:
         """The class does what mean-surface does, so it says the same."""
-        message = refuse(capsys, Path.cwd(), command, model, "p.csv", "-o", "out.txt")
+        message = cli.refused(command, model, "p.csv", "-o", "out.txt")
         assert message.startswith(
             f"{model}: was made by the predictor 'mine:Mine', which is not part of mlscale; give "
             "its class, if you trust it, by --predictor package.module:Class"
@@ -217,48 +198,42 @@ class TestPredictorOfOnesOwn:
         assert "mine" not in sys.modules
         assert not Path("imported.txt").exists()
         answers = []
-        succeed(capsys, "train", "t.csv", "--base", "mid", "--predictor", "mean-surface", "-o", "p")
+        cli("train", "t.csv", "--base", "mid", "--predictor", "mean-surface", "-o", "p")
         for given in ([model, "p.csv", "--predictor", "mine:Mine"], ["p.csv", "--model", "p"]):
-            succeed(capsys, command, *given, "-o", "out.txt")
+            cli(command, *given, "-o", "out.txt")
             answers.append(Path("out.txt").read_text())
         assert command == "report" or answers[0] == answers[1]
         other = (command, model, "p.csv", "-o", "out.txt", "--predictor", "mine:Other")
-        message = refuse(capsys, Path.cwd(), *other)
-        assert "was made by the predictor 'mine:Mine'" in message
+        assert "was made by the predictor 'mine:Mine'" in cli.refused(*other)
 
 
 def without_stores(rows: list[dict[str, object]]) -> list[dict[str, object]]:
     """The rows with bytes per store; 'c' stores nothing, but for what it has at 400 and 500 MHz."""
     return [
-        {
-            **row,
-            "WritePerStoreByte": "" if row["kernel"] == "c" and step % 4 else 32.0 + step // 4,
-        }
+        {**row, "WritePerStoreByte": "" if row["kernel"] == "c" and step % 4 else 32.0 + step // 4}
         for step, row in enumerate(rows)
     ]
 
 
 @pytest.mark.parametrize("predictor", ["nearest", "wu"])
-def test_a_feature_that_a_kernel_lacks_at_the_base_is_the_median(
-    capsys: Capture, predictor: str
-) -> None:
+def test_a_feature_that_a_kernel_lacks_at_the_base_is_the_median(cli: Cli, predictor: str) -> None:
     """By hand: of 32, 33, none and 35 bytes per store the median is 33."""
     rows = without_stores(tidy.rows(["a", "b", "c", "d"]))
     tidy.write_csv(Path("t.csv"), rows)
     given = ("--predictor", predictor, "--features", "raw")
-    out, err = succeed(capsys, "train", "t.csv", *given, "-o", MODEL)
+    out, err = cli.both("train", "t.csv", *given, "-o", MODEL)
     assert "Some kernels lack       WritePerStoreByte" in out
     lacking = "1 kernel (c) of 4 without 'WritePerStoreByte' at the base cu=4,engine=800,memory=700"
     assert lacking in err
     scaling = load(MODEL).lead.scaling_
     assert dict(zip(scaling.names, scaling.median, strict=True))["WritePerStoreByte"] == 33
-    succeed(capsys, "study", "errors", "t.csv", *given, "--seeds", 1)
+    cli("study", "errors", "t.csv", *given, "--seeds", 1)
     tidy.write_csv(Path("p.csv"), [row for row in at_base(rows) if row["kernel"] == "c"])
-    out, _ = succeed(capsys, "predict", "p.csv", "--model", MODEL, "--format", "json")
+    out = cli("predict", "p.csv", "--model", MODEL, "--format", "json")
     assert "missing: WritePerStoreByte" in out
 
 
-def test_the_base_is_the_same_in_train_and_studies_and_printed_first(capsys: Capture) -> None:
+def test_the_base_is_the_same_in_train_and_studies_and_printed_first(cli: Cli) -> None:
     """At three clocks, so that the middle is another; times as 1 / clock."""
     fast = [row for row in tidy.rows(["a", "b", "c"]) if row["engine_mhz"] == 800]
     clocks = (400.0, 800.0, 1600.0)
@@ -267,8 +242,8 @@ def test_the_base_is_the_same_in_train_and_studies_and_printed_first(capsys: Cap
     predictor = ("--predictor", "mean-surface")
     told = "Base: cu=4,engine=1600,memory=700, the highest setting (another: --base)"
     for command in (("train", "t.csv", "-o", MODEL), ("study", "errors", "t.csv")):
-        assert succeed(capsys, *command, *predictor)[0].splitlines()[0] == f"  {told}"
-    out, _ = succeed(capsys, "study", "advice", "t.csv", *predictor)
+        assert cli(*command, *predictor).splitlines()[0] == f"  {told}"
+    out = cli("study", "advice", "t.csv", *predictor)
     assert "base cu=4,engine=1600,memory=700, " in out.splitlines()[0]
     with pytest.warns(DataWarning, match="the base is the highest setting, cu=4,engine=1600,mem"):
         assert load(MODEL).base == train(read("t.csv"), predictor="mean-surface").base

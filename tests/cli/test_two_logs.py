@@ -3,61 +3,50 @@
 The logs are made by tests/synthetic/two_logs.py; what they hold, and all bounds, are by hand.
 """
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from command import Capture, flat, note_texts, refuse, succeed
+from command import Cli, flat, note_texts
 from synthetic.two_logs import HEADER, log, of_gpu_1, without, without_idle
 
-from mlscale.cli.main import main
 
-
-def advise(capsys: Capture, *given: object) -> Any:
-    return json.loads(succeed(capsys, "advise", *given, "--json")[0])
-
-
-def imported(capsys: Capture, file: Path, *given: object) -> Path:
+def imported(cli: Cli, file: Path, *given: object) -> Path:
     """A table of the log."""
     table = file.with_name(f"{file.stem}-table.csv")
-    succeed(capsys, "import", file, *given, "-o", table)
+    cli("import", file, *given, "-o", table)
     return table
 
 
 class TestAnswers:
-    def test_two_logs_are_enough(self, capsys: Capture, fast: Path, slow: Path) -> None:
+    def test_two_logs_are_enough(self, cli: Cli, fast: Path, slow: Path) -> None:
         """10 s at 480 W, 12 s at 300 W: at both clocks the prediction is what was measured."""
-        document = advise(capsys, fast, "--also", slow)
+        document = cli.json("advise", fast, "--also", slow)
         assert document["device"] == "h100-sxm5"
         at_base, best = document["run"], flat(document["menu"][-1])
         assert (at_base["time_ms"], at_base["power_w"]) == pytest.approx((10_000, 480))
         assert 900 < best["engine_mhz"] < 1755
         assert best["energy_mj"] < 12_000 * 300 * 1.001  # the least is no more than at 1170 MHz
-        at = ("--at", "engine=1170,memory=2619", "--at", "engine=1500,memory=2619", "--json")
-        document = json.loads(succeed(capsys, "predict", fast, "--also", slow, *at)[0])
-        at_1170, at_1500 = document["predictions"]
+        at = ("--at", "engine=1170,memory=2619", "--at", "engine=1500,memory=2619")
+        at_1170, at_1500 = cli.json("predict", fast, "--also", slow, *at)["predictions"]
         assert at_1170["time_ms"] == pytest.approx(12_000, rel=0.01)
         assert at_1170["power_w"] == pytest.approx(300, rel=0.01)
         assert 10_000 < at_1500["time_ms"] < 12_000
         assert 300 < at_1500["power_w"] < 480
 
-    def test_the_first_may_be_a_table_of_its_log(
-        self, capsys: Capture, fast: Path, slow: Path
-    ) -> None:
-        by_table = advise(capsys, imported(capsys, fast), "--also", slow)
-        assert by_table["answer"] == advise(capsys, fast, "--also", slow)["answer"]
+    def test_the_first_may_be_a_table_of_its_log(self, cli: Cli, fast: Path, slow: Path) -> None:
+        by_table = cli.json("advise", imported(cli, fast), "--also", slow)
+        assert by_table["answer"] == cli.json("advise", fast, "--also", slow)["answer"]
 
     @pytest.mark.parametrize("engine_mhz", [400, 1500])
     def test_where_is_asked_changes_no_answer(
-        self, capsys: Capture, fast: Path, slow: Path, engine_mhz: int
+        self, cli: Cli, fast: Path, slow: Path, engine_mhz: int
     ) -> None:
         """A curve through both logs is the same, whichever clocks are printed; 400 is beyond."""
-        given = ["predict", fast, "--also", slow, "--json", "--at"]
+        given = ["predict", fast, "--also", slow, "--at"]
         at = f"engine={engine_mhz},memory=2619"
         alone, beside = (
-            json.loads(succeed(capsys, *given, at, *more)[0])["predictions"][0]
+            cli.json(*given, at, *more)["predictions"][0]
             for more in ((), ("--at", "engine=1170,memory=2619", "--at", "engine=900,memory=2619"))
         )
         for name, value in alone.items():
@@ -65,121 +54,109 @@ class TestAnswers:
                 assert value == pytest.approx(beside[name], rel=1e-6), name
         assert 300 * 400 / 1170 < alone["power_w"] < 480  # at least in proportion to the clock
 
-    def test_one_log_says_what_the_second_is(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_one_log_says_what_the_second_is(self, cli: Cli, tmp_path: Path) -> None:
         """Below it, but above where 0.6 of it are too low: 990 MHz are half of an H100's 1980."""
         low = log(tmp_path / "low.csv", 990, 100, 250)
-        assert "run it at about 1650 MHz too" in succeed(capsys, "advise", low)[0]
+        assert "run it at about 1650 MHz too" in cli("advise", low)
 
-    def test_a_gpu_that_the_table_lacks_needs_its_sms_alone(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_a_gpu_that_the_table_lacks_needs_its_sms_alone(self, cli: Cli, tmp_path: Path) -> None:
         name = "NVIDIA GeForce RTX 9990 Laptop GPU"
         fast = log(tmp_path / "fast.csv", 1755, 100, 110, name=name)
         slow = log(tmp_path / "slow.csv", 1170, 120, 70, name=name)
-        message = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        message = cli.refused("advise", fast, "--also", slow)
         assert "give --base cu=…" in message
         assert "is not in the device table" in message
         base = ("--base", "cu=36")
-        document = of_both = advise(capsys, fast, "--also", slow, *base)
+        document = of_both = cli.json("advise", fast, "--also", slow, *base)
         best = flat(document["answer"])
         assert 600 < best["engine_mhz"] < 1755
         assert best["energy_mj"] < 110 * 10_000
         assert any("even steps up to the highest clock measured" in w for w in note_texts(document))
-        at = ("--at", "engine=1170", "--json")
-        document = json.loads(succeed(capsys, "predict", fast, "--also", slow, *base, *at)[0])
-        [prediction] = document["predictions"]
+        at = ("--at", "engine=1170")
+        [prediction] = cli.json("predict", fast, "--also", slow, *base, *at)["predictions"]
         assert prediction["time_ms"] == pytest.approx(12_000, rel=0.01)
         assert prediction["power_w"] == pytest.approx(70, rel=0.01)
-        swapped = advise(capsys, slow, "--also", fast, *base)
+        swapped = cli.json("advise", slow, "--also", fast, *base)
         least, other = (one["menu"][-1]["at"]["engine_mhz"] for one in (of_both, swapped))
         assert least == other
 
-    def test_gpus_at_nearly_one_clock_count_as_at_the_lower(
-        self, capsys: Capture, tmp_path: Path
-    ) -> None:
+    def test_gpus_at_nearly_one_clock_count_as_at_the_lower(self, cli: Cli, tmp_path: Path) -> None:
         """1755 and 1745 MHz are half a percent apart: 1745, of each of the two runs."""
         fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
         of_gpu_1(fast, "1755 MHz", "1745 MHz")
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=2)
-        document = advise(capsys, fast, "--also", slow)
+        document = cli.json("advise", fast, "--also", slow)
         assert document["base"]["engine_mhz"] == 1745
         assert document["run"]["time_ms"] == pytest.approx(10_000)
         of_gpu_1(slow, "1170 MHz", "1164 MHz")
         tables = [
-            imported(capsys, file, "--time", time_ms, "--application", "server")
+            imported(cli, file, "--time", time_ms, "--application", "server")
             for file, time_ms in ((fast, 5000), (slow, 6000))
         ]
-        document = advise(capsys, tables[0], "--also", tables[1])
+        document = cli.json("advise", tables[0], "--also", tables[1])
         assert document["base"]["engine_mhz"] == 1745
         assert document["run"]["time_ms"] == pytest.approx(5_000)
 
-    def test_commands_are_for_the_gpu_of_the_log(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_commands_are_for_the_gpu_of_the_log(self, cli: Cli, tmp_path: Path) -> None:
         fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=3)
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=3)
         given = ["advise", fast, "--also", slow, "--max-slowdown", 5, "--commands"]
-        assert "nvidia-smi -i 2 -rgc" in succeed(capsys, *given, "--gpu", 2)[0]
-        assert "# for GPU 0; set 1, 2 alike" in succeed(capsys, *given)[0]
-        page = tmp_path / "page.html"
-        succeed(capsys, "report", *given[1:-1], "--gpu", 2, "-o", page)
-        assert "nvidia-smi -i 2 -rgc" in page.read_text()
+        assert "nvidia-smi -i 2 -rgc" in cli(*given, "--gpu", 2)
+        assert "# for GPU 0; set 1, 2 alike" in cli(*given)
+        assert "nvidia-smi -i 2 -rgc" in cli.page(*given[1:-1], "--gpu", 2)
 
-    def test_clocks_that_no_log_says_are_given(
-        self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
-    ) -> None:
+    def test_clocks_that_no_log_says_are_given(self, cli: Cli, fast: Path, slow: Path) -> None:
         """The memory's highest by the device table is named; an engine clock stands at a log."""
         for path in (fast, slow):
             without(path, 5)
-        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        said = cli.refused("advise", fast, "--also", slow)
         assert "give --base memory=… " in said
         assert said.endswith("(memory: usually its highest, 2619)")
         for path in (fast, slow):
             without(path, 4)
         base = ["--base", "engine=1755,memory=2619"]
-        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow, *base)
+        said = cli.refused("advise", fast, "--also", slow, *base)
         assert said.endswith("at which engine clock it ran: give slow.csv@engine=…")
-        document = advise(capsys, fast, "--also", f"{slow}@engine=1170", *base)
+        document = cli.json("advise", fast, "--also", f"{slow}@engine=1170", *base)
         assert 900 < document["answer"]["at"]["engine_mhz"] < 1755
 
 
 class TestTold:
     def test_few_samples_and_a_log_that_may_be_shorter_than_its_run(
-        self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path
+        self, cli: Cli, tmp_path: Path, fast: Path, slow: Path
     ) -> None:
         """One sample of 100 ms in a run of 2 s is 5 %."""
         short = [log(tmp_path / f"{n}.csv", mhz, n, 300) for mhz, n in ((1755, 20), (1170, 24))]
-        _, told = succeed(capsys, "predict", short[0], "--also", short[1])
+        told = cli.told("predict", short[0], "--also", short[1])
         assert "known to one sample, 100 ms, 5% of the shortest run" in told
         without_idle(slow, end=False)
-        _, told = succeed(capsys, "advise", fast, "--also", slow)
+        told = cli.told("advise", fast, "--also", slow)
         assert "begins or ends while the GPU works; if the run was longer than its log" in told
 
     @pytest.mark.parametrize(
         ("samples", "is_told"), [(120, False), (102, False), (101, True), (95, True)]
     )
     def test_runs_of_a_set_length(
-        self, capsys: Capture, tmp_path: Path, fast: Path, samples: int, is_told: bool
+        self, cli: Cli, tmp_path: Path, fast: Path, samples: int, is_told: bool
     ) -> None:
         """10 s at 1755 MHz, known to 0.1 s: at 1170 MHz 10.1 s may be the same, 10.2 s are not."""
         other = log(tmp_path / "other.csv", 1170, samples, 300)
-        told = succeed(capsys, "advise", fast, "--also", other)[1]
+        told = cli.told("advise", fast, "--also", other)
         said = f"the run takes {samples / 100:.2f} times as long as at 1755 MHz, so that no clock"
         assert (said in told) == is_told
-        told = succeed(capsys, "advise", other, "--also", fast)[1]
+        told = cli.told("advise", other, "--also", fast)
         assert ("so that no clock seems to matter. If its length was set" in told) == is_told
 
-    def test_stands_in_documents_and_pages_too(
-        self, capsys: Capture, tmp_path: Path, fast: Path
-    ) -> None:
+    def test_stands_in_documents_and_pages_too(self, cli: Cli, tmp_path: Path, fast: Path) -> None:
         """They are read by others, who do not see the terminal."""
         given = [fast, "--also", log(tmp_path / "other.csv", 1170, 100, 300)]
         for command in ("advise", "predict"):
-            document = json.loads(succeed(capsys, command, *given, "--json")[0])
+            document = cli.json(command, *given)
             found = [text for text in note_texts(document) if "no clock seems to matter" in text]
             assert len(found) == 1
-        succeed(capsys, "report", *given, "-o", tmp_path / "page.html")
-        assert "so that no clock seems to matter" in (tmp_path / "page.html").read_text()
+        assert "so that no clock seems to matter" in cli.page(*given)
 
-    def test_work_that_pauses_hide(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_work_that_pauses_hide(self, cli: Cli, tmp_path: Path) -> None:
         """Three bursts of 4 s, or of 6 s, each begun 10 s after the last: 24 s, or 26 s."""
 
         def bursts(name: str, engine_mhz: int, worked: int, power_w: int) -> Path:
@@ -193,13 +170,13 @@ class TestTold:
             return tmp_path / name
 
         fast, slow = bursts("fast.csv", 1755, 40, 480), bursts("slow.csv", 1170, 60, 300)
-        told = succeed(capsys, "advise", fast, "--also", slow, "--max-slowdown", "5", "--notes")[1]
+        told = cli.told("advise", fast, "--also", slow, "--max-slowdown", "5", "--notes")
         assert "the GPU worked 1.50 times as long as at 1755 MHz, and the run takes 1.08 t" in told
         assert "pauses hide how much the work slows, perhaps no more below 1170 MHz" in told
         assert "fast.csv, GPU 0: 120 of 240 samples of the busy span are idle" in told
-        assert main(["advise", str(fast), "--also", str(slow), "--lever", "cap"]) == 2
-        assert "50% of the log is pauses, which lower its mean power" in capsys.readouterr().err
-        other_way = succeed(capsys, "advise", slow, "--also", fast, "--notes")[1]
+        told = cli.ended(2, "advise", fast, "--also", slow, "--lever", "cap")[1]
+        assert "50% of the log is pauses, which lower its mean power" in told
+        other_way = cli.told("advise", slow, "--also", fast, "--notes")
         assert "slow.csv: at 1170 MHz the GPU worked 1.50 times as long as at 1755" in other_way
 
 
@@ -216,93 +193,60 @@ class TestRefused:
         ],
     )
     def test_a_log_of_other_work(
-        self, capsys: Capture, tmp_path: Path, fast: Path, engine_mhz: int, samples: int,
+        self, cli: Cli, tmp_path: Path, fast: Path, engine_mhz: int, samples: int,
         power_w: float, message: str,
     ) -> None:  # fmt: skip
         """The first log: 10 s at 1755 MHz and 480 W. Bounds: 10 % of time, 5 % of power."""
         other = log(tmp_path / "other.csv", engine_mhz, samples, power_w)
         if message:
-            assert message in refuse(capsys, tmp_path, "predict", fast, "--also", other)
+            assert message in cli.refused("predict", fast, "--also", other)
         else:
-            succeed(capsys, "predict", fast, "--also", other)
+            cli("predict", fast, "--also", other)
 
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
-            ("fast.csv --power 500", "fast.csv: has power_w already; leave --power away"),
-            ("fast.csv slow.csv", "and give the log of another run with --also"),
-            ("fast.csv --time 9990 --also slow.csv", "--time is of the first run al"),
-            ("fast.csv --also pair.csv", "pair.csv: ran on 2 GPUs, the base on 1; give runs on a"),
-            ("pair.csv --also slow.csv", "slow.csv: ran on 1 GPU, the base on 2; give runs on as"),
-            ("fast.csv --also trace.json@engine=1170", "trace.json: is a trace, which needs the"),
-            ("table.csv --also slow.csv", "slow.csv: is a monitor's log, and the first file is no"),
-            ("milliwatts.csv", "480000 W is more than a GPU draws: is it in mW"),
-            ("kinds.csv", ", h100-pcie at cu=114"),
-        ],
-    )
-    @pytest.mark.usefixtures("fast", "slow")
-    def test_files_that_do_not_suit(
-        self, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-        words: str, message: str,
-    ) -> None:  # fmt: skip
-        monkeypatch.chdir(tmp_path)
-        log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
-        log(tmp_path / "milliwatts.csv", 1755, 100, 480_000)
-        kinds = log(tmp_path / "kinds.csv", 1755, 100, 300, gpus=2)
-        of_gpu_1(kinds, "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe")
-        of_gpu_1(kinds, "2619 MHz", "1593 MHz")
-        event = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 0, "dur": 9, "args": {}}
-        (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": [event]}))
-        (tmp_path / "table.csv").write_text(
-            "device,kernel,cu_count,engine_mhz,memory_mhz,time_ms\nh100-sxm5,k,132,1755,2619,9\n"
-        )
-        assert message in refuse(capsys, tmp_path, "advise", *words.split())
-
-    def test_parts_of_runs(self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path) -> None:
+    def test_parts_of_runs(self, cli: Cli, fast: Path, slow: Path) -> None:
         """A minute each of a job that goes on would say that its time does not scale at all."""
         without_idle(slow)
         said = f"{slow}: this log, or that of the run at 1755 MHz, begins and ends while the GPU"
-        assert said in refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        assert said in cli.refused("advise", fast, "--also", slow)
         tables = [
-            imported(capsys, file, "--time", time_ms, "--application", "job")
+            imported(cli, file, "--time", time_ms, "--application", "job")
             for file, time_ms in ((fast, 10_000), (slow, 12_000))
         ]
         most = ("--max-slowdown", 5)
-        by_tables = advise(capsys, tables[0], "--also", tables[1], *most)
-        whole = advise(capsys, fast, "--also", log(slow, 1170, 120, 300), *most)
+        by_tables = cli.json("advise", tables[0], "--also", tables[1], *most)
+        whole = cli.json("advise", fast, "--also", log(slow, 1170, 120, 300), *most)
         clocks = [one["answer"]["at"]["engine_mhz"] for one in (by_tables, whole)]
         assert clocks[0] == clocks[1]
 
-    def test_gpus_of_other_jobs(self, capsys: Capture, tmp_path: Path) -> None:
+    def test_gpus_of_other_jobs(self, cli: Cli, tmp_path: Path) -> None:
         """GPU 1 works all the time: for another user of the same machine."""
         fast = log(tmp_path / "fast.csv", 1755, 100, 480, gpus=2)
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=2)
         for path in (fast, slow):
             of_gpu_1(path, " 0 %, 0 %", " 95 %, 30 %")
             of_gpu_1(path, " 70.00 W", " 300.00 W")
-        said = refuse(capsys, tmp_path, "advise", fast, "--also", slow)
+        said = cli.refused("advise", fast, "--also", slow)
         assert said.endswith("; if some GPUs are of other jobs, name yours with --gpu")
-        succeed(capsys, "advise", fast, "--also", slow, "--gpu", 0)
+        cli("advise", fast, "--also", slow, "--gpu", 0)
 
-    def test_tables_of_logs(self, capsys: Capture, tmp_path: Path, fast: Path, slow: Path) -> None:
+    def test_tables_of_logs(self, cli: Cli, fast: Path, slow: Path) -> None:
         """They are called as their logs are, where one name is to be given."""
-        tables = [imported(capsys, file) for file in (fast, slow)]
-        said = refuse(capsys, tmp_path, "advise", tables[0], "--also", tables[1])
+        tables = [imported(cli, file) for file in (fast, slow)]
+        said = cli.refused("advise", tables[0], "--also", tables[1])
         assert "the profile has no run 'slow'; import the logs of one run under one name" in said
 
-    def test_another_memory_clock(self, capsys: Capture, tmp_path: Path, fast: Path) -> None:
+    def test_another_memory_clock(self, cli: Cli, tmp_path: Path, fast: Path) -> None:
         other = log(tmp_path / "other.csv", 1170, 120, 300, memory_mhz=1593)
-        assert main(["advise", str(fast), "--also", str(other)]) == 2
-        warning, error = capsys.readouterr().err.splitlines()
+        warning, error = cli.ended(2, "advise", fast, "--also", other)[1].splitlines()
         assert "memory_mhz should be 2619, but ran at 1593" in warning
         assert "ran at the memory clock 1593 MHz, the base is at 2619" in error
 
     def test_limits_that_cannot_be_kept_are_told_without_exponents(
-        self, capsys: Capture, tmp_path: Path
+        self, cli: Cli, tmp_path: Path
     ) -> None:
         """20 s at the base, of 1755 MHz of 1980: they cannot be 1 s."""
         longer = log(tmp_path / "longer.csv", 1755, 200, 480)
         slower = log(tmp_path / "slower.csv", 1170, 240, 300)
-        message = refuse(capsys, tmp_path, "advise", longer, "--also", slower, "--max-time", 1000)
+        message = cli.refused("advise", longer, "--also", slower, "--max-time", 1000)
         (least,) = re.findall(r"the least is time ([\d ]+) ms$", message)
         assert 17_000 < int(least.replace(" ", "")) < 20_000

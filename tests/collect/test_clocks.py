@@ -12,7 +12,7 @@ from synthetic import nvml
 
 from mlscale.collect.device import DeviceInfo
 from mlscale.sensors import clocks
-from mlscale.sensors.nvidia import board_by_uuid
+from mlscale.sensors.boards import board_by_uuid
 
 GPU = DeviceInfo("cuda", "made", "made-0", "CUDA 12.4", 108, 1, 32, sensors="nvml")
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mlscale.collect import counters as profiling
-from mlscale.collect.counters import collect_counters, commands
+from mlscale.collect import recording as profiling
 from mlscale.collect.device import DeviceInfo
 from mlscale.collect.plan import Plan, select
-from mlscale.collect.recording import Counters
+from mlscale.collect.recording import Counters, collect_counters, commands
 from mlscale.data.grid import AXES
 
 H200 = DeviceInfo("cuda", "NVIDIA H200", "abc", "d", 132, 50 << 20, 32, 1980.0, 3201.0, 90)

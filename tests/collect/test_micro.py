@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from synthetic.micro_benchmarks import GPU
 
-from mlscale.collect import micro
-from mlscale.collect.micro import page_walk, probes
+from mlscale.collect import plan as micro
+from mlscale.collect.plan import page_walk, probes
 
 MIB = 1 << 20
 # SMs or CUs, L2 cache, threads that one holds, threads of a warp: as the vendors' papers say.

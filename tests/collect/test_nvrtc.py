@@ -7,8 +7,7 @@ Needs `pip install cuda-bindings nvidia-cuda-nvrtc` (or their versions for CUDA 
 import pytest
 
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro import probes
-from mlscale.collect.plan import Entry, entries
+from mlscale.collect.plan import Entry, entries, probes
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-python is not installed")
 try:

@@ -9,14 +9,14 @@ import pocl
 import pytest
 from command import Capture, refuse
 
-from mlscale.collect import opencl
+from mlscale.collect import device as finding
 from mlscale.collect.device import device_at_hand
 from mlscale.errors import InputError
 
 BREAKS = {"POCL_EXTRA_BUILD_FLAGS": "-D__kernel=no"}  # unknown type name 'no'
 MENDS = {"POCL_EXTRA_BUILD_FLAGS": ""}
 # Of a process in which nothing builds: the second choice mends it.
-SECOND = f"from mlscale.collect import opencl; opencl._ENVIRONMENTS = ({{}}, {MENDS}); "
+SECOND = f"from mlscale.collect import device; device._ENVIRONMENTS = ({{}}, {MENDS}); "
 COLLECT = "import sys; from mlscale.cli.main import main; sys.exit(main())"
 LAUNCH = "from mlscale.collect.measuring import main; main('opencl', 'small', ['copy_1m'])"
 
@@ -32,7 +32,7 @@ def test_one_that_does_not_build_is_passed_over(
     expected = pocl.needs_pocl()
     monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))  # what is there needs no 'ld'
     second = expected.seen_by | MENDS
-    monkeypatch.setattr(opencl, "_ENVIRONMENTS", (expected.seen_by | before, second))
+    monkeypatch.setattr(finding, "_ENVIRONMENTS", (expected.seen_by | before, second))
     assert device_at_hand("opencl") == replace(expected, seen_by=second)
 
 
@@ -72,7 +72,7 @@ def test_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The words on the platform are pyopencl's."""
     pytest.importorskip("kernel_tuner", reason="the extra 'collect' is not installed")
     nowhere = {"OCL_ICD_VENDORS": "/nonexistent"}
-    monkeypatch.setattr(opencl, "_ENVIRONMENTS", (nowhere,))
+    monkeypatch.setattr(finding, "_ENVIRONMENTS", (nowhere,))
     with pytest.raises(
         InputError, match=r"\(/nonexistent: .*PLATFORM_NOT_FOUND_KHR\); install one"
     ):

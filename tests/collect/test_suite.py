@@ -21,8 +21,7 @@ import pytest
 from mlscale.collect import cases
 from mlscale.collect.cases import Case
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro import probes
-from mlscale.collect.plan import KERNELS, Entry, entries, select
+from mlscale.collect.plan import KERNELS, Entry, entries, probes, select
 from mlscale.errors import InputError
 
 GPU = DeviceInfo("cuda", "made", "u", "d", 2, 4096, 32)

@@ -1,17 +1,17 @@
 """Features from counters: raw, rates, utilisation and Table II; by hand, and real tables' bound."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from public_tables import of_all_gpus
+from synthetic import kernels as made
 from synthetic.profiled import one_by_one, profiles
 from synthetic.tidy import refused
 
-from mlscale import HardwareConfig
+from mlscale import HardwareConfig, Profiles, train
 from mlscale.counters.features import (
     FEATURE_KINDS,
     TABLE_2,
@@ -20,6 +20,10 @@ from mlscale.counters.features import (
     is_count,
 )
 from mlscale.data.devices import load_device
+from mlscale.notes import Note
+from mlscale.predictors.features import FeatureScaling
+from mlscale.studies.candidates import Candidate
+from mlscale.studies.errors import ErrorStudy
 
 GTX980 = load_device("gtx980")
 
@@ -142,28 +146,6 @@ class TestUtilisation:
         assert utilisation(COUNTERS | throughputs) == utilisation(COUNTERS)
         without = {name: v for name, v in COUNTERS.items() if not name.startswith("dram_")}
         assert utilisation(without | throughputs) == utilisation(without)
-
-    @settings(max_examples=30)
-    @given(st.floats(0.01, 100))
-    def test_more_of_the_same_work_uses_the_device_alike(self, factor: float) -> None:
-        # Closed form: counts and time grow together, so only the logs of time and warps differ;
-        # the two ratios with +1 in them are left out.
-        ratios = (
-            "ipc",
-            "achieved_occupancy",
-            "eligible_warps_per_cycle",
-            "warp_execution_efficiency",
-            "sm_efficiency",
-            "tex_cache_hit_rate",
-        )
-        longer = {n: v if n in ratios else v * factor for n, v in COUNTERS.items()}
-        expected = dict(BY_HAND)
-        expected["log_time_ms"] = math.log(factor)
-        expected["log_warps"] = math.log(1000 * factor)
-        found = utilisation(longer, time_ms=factor)
-        for name in ("l2_miss_ratio", "dram_write_share"):
-            del expected[name], found[name]
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
     @pytest.mark.parametrize(
         ("changed", "missing"),
@@ -319,3 +301,71 @@ class TestEveryKind:
         together = compute_features(kind, self.KERNELS, GTX980)
         alone = [compute_features(kind, one, GTX980).values[0] for one in one_by_one(self.KERNELS)]
         np.testing.assert_array_equal(together.values, alone)
+
+
+MID = made.GRID.mid
+
+
+def powered(*watts: float) -> Profiles:
+    """Kernels whose counter 'busy' counts from 1, with these powers."""
+    count = len(watts)
+    return replace(
+        profiles({"busy": list(range(1, count + 1))}), power_w=np.array(watts, dtype=np.float64)
+    )
+
+
+def test_the_power_stands_beside_the_counters() -> None:
+    features = compute_features("raw+power", powered(80.0, 120.0), None)
+    assert features.names == ("busy", "base_power_w")
+    assert features.values.tolist() == [[1, 80], [2, 120]]
+
+
+def test_is_scaled_as_every_feature_is() -> None:
+    """100 W lies half way from 80 to 120, 130 W is beyond and clipped."""
+    scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
+    points, flags = scaling.transform(powered(100.0, 130.0))
+    assert points.tolist() == [[0, 0.5], [1, 1]]
+    assert flags[0] == ()
+    assert flags[1] == (Note("P02", "base_power_w 130 above trained 120"),)
+
+
+def test_without_power() -> None:
+    """Refused in training; in a profile the training median stands for it."""
+    with refused(r"^features with '\+power' need the column 'power_w'$"):
+        FeatureScaling.fit("raw+power", profiles({"busy": [1.0, 2.0]}))
+    scaling = FeatureScaling.fit("raw+power", powered(80.0, 120.0))
+    for unknown in (profiles({"busy": [1.5]}), powered(np.nan)):
+        _, [flags] = scaling.transform(unknown)
+        assert flags == (Note("T10", "missing: base_power_w"),)
+
+
+def test_without_counters_the_power_is_the_one_feature() -> None:
+    """Two laws, each of its own power; counters of one value for all change nothing."""
+    data = made.measurements(per_group=3)
+    watts = np.repeat(np.arange(1.0, 5.0), 3)[:, None, None, None] * np.ones(data.grid.shape)
+    known = replace(data, power_samples=watts[None])
+    for counters in (data.counter_samples[..., :0], data.counter_samples * 0 + 1):
+        names = data.counter_names[: counters.shape[-1]]
+        table = replace(known, counter_names=names, counter_samples=counters)
+        model = train(table, MID, "wu", features="raw+power", clusters=4)
+        predicted = model.predict(table.profiles(MID)).surfaces["time"].values
+        assert np.abs(predicted / table.relative("time", MID) - 1).max() < 0.01
+
+
+class TestInStudies:
+    def test_they_stand_for_power_alone(self) -> None:
+        assert Candidate.from_predictor("wu", "raw+power").predicts("power")
+        assert not Candidate.from_predictor("wu", "raw+power").predicts("time")
+        assert Candidate.from_predictor("wu", "raw").predicts("time")
+
+    def test_plan(self) -> None:
+        planned = ErrorStudy(
+            tables={"t": made.measurements()},
+            predictors=["nearest"],
+            features=["raw", "raw+power"],
+            seeds=1,
+        )
+        nearest = [part for part in planned.parts if part.candidate.name == "nearest"]
+        assert [(part.quantity, part.candidate.features) for part in nearest] == [
+            ("time", "raw"), ("power", "raw"), ("power", "raw+power"),
+        ]  # fmt: skip

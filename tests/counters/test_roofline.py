@@ -1,11 +1,13 @@
-"""Where kernels stand between the peaks of their GPU; shares by hand."""
+"""Where kernels stand between the peaks of their GPU, counters in words and units; by hand."""
 
 import math
 
+import numpy as np
 import pytest
 from synthetic.profiled import profiles
 
-from mlscale.counters.roofline import RooflinePlace, roofline
+from mlscale.counters.kernel_use import KernelUse, inputs
+from mlscale.counters.roofline import INPUTS, RooflinePlace, readable, roofline
 from mlscale.data.grid import HardwareConfig
 
 BASE = HardwareConfig(16, 1000.0, 3500.0)  # a GTX 980: 224 GB/s, 4 issue slots per cycle and CU
@@ -95,3 +97,14 @@ def test_an_upper_bound_is_called_one() -> None:
 def test_a_gpu_without_peaks_has_no_place() -> None:
     made = profiles({"dram_utilisation": [0.9, 0.8]}, base=BASE, device="no-such-gpu")
     assert [str(place) for place in roofline(made)] == ["not known"] * 2
+
+
+def test_inputs_are_shown_without_their_logarithms_and_roots() -> None:
+    """A kernel that uses 25 % of everything, with 4 waves ready: that is what a reader sees."""
+    quarter = np.array([0.25])
+    use = KernelUse(*[quarter] * 7, np.log([4.1]), np.log([0.25]), *[quarter] * 7)
+    shown = {name: readable(name, values[0]) for name, values in inputs(use, quarter).items()}
+    assert shown.pop("eligible waves") == "4"
+    assert shown.pop("stall") == "0.25"
+    assert set(shown.values()) == {"25 %"}
+    assert set(inputs(use, quarter)) == set(INPUTS)

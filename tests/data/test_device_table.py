@@ -1,14 +1,20 @@
-"""The device table: every derived peak against the vendor's sheet, clocks by nvidia-smi's lists."""
+"""The device table: derived peaks against the vendor's sheet, clocks by nvidia-smi's lists, names.
+
+Every name that a tool prints leads to one device, or says which it may be.
+"""
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mlscale.data import devices
-from mlscale.data.devices import device_keys, load_device
+from mlscale.data.devices import device_keys, devices_named, find_device, load_device
 from mlscale.errors import InputError
 
 # The names of the public tables' GPUs: files and command lines have them.
@@ -21,26 +27,14 @@ REAL_KEYS = tuple(key for key in KEYS if key != "simulated-gcn3")
 
 # Where the sheet and the hardware differ by more than rounding to 1 %, and why.
 WIDER_TOLERANCE = {
-    # The sheet prints 4.8 TB/s without a clock; the 3201 MHz that nvidia-smi lists gives 4.917.
-    ("h200", "bandwidth_gb_per_s"): 0.025,
-    ("h200-nvl", "bandwidth_gb_per_s"): 0.025,
-    # The sheet rounds 33.45 TFLOPS up to 34.
-    ("h200", "fp64_gflops"): 0.017,
-    ("h100-sxm5", "fp64_gflops"): 0.017,
-    ("gh200-480gb", "fp64_gflops"): 0.017,
-    # The sheet prints 2 TB/s; the 1593 MHz that nvidia-smi lists gives 2.039.
-    ("h100-pcie", "bandwidth_gb_per_s"): 0.02,
-    ("h800-pcie", "bandwidth_gb_per_s"): 0.02,
-    # 8 TB/s; 3996 MHz gives 8.184.
-    ("b300", "bandwidth_gb_per_s"): 0.024,
-    # 8 TB/s; 8192 bits at 3996 MHz give 8.184.
-    ("gb200", "bandwidth_gb_per_s"): 0.024,
-    ("gb300", "bandwidth_gb_per_s"): 0.024,
-    # 6 TB/s; 1500 MHz gives 6.144.
-    ("mi325x", "bandwidth_gb_per_s"): 0.025,
-    # 8 TB/s; 2000 MHz gives 8.192.
-    ("mi350x", "bandwidth_gb_per_s"): 0.025,
-    ("mi355x", "bandwidth_gb_per_s"): 0.025,
+    # The sheets print 4.8, 2, 8 and 6 TB/s without a clock; the memory clock that nvidia-smi lists
+    # gives 4.917, 2.039, 8.184 and 6.144, AMD's 2000 MHz 8.192.
+    **dict.fromkeys(product(("h200", "h200-nvl"), ["bandwidth_gb_per_s"]), 0.025),
+    **dict.fromkeys(product(("h100-pcie", "h800-pcie"), ["bandwidth_gb_per_s"]), 0.02),
+    **dict.fromkeys(product(("b300", "gb200", "gb300"), ["bandwidth_gb_per_s"]), 0.024),
+    **dict.fromkeys(product(("mi325x", "mi350x", "mi355x"), ["bandwidth_gb_per_s"]), 0.025),
+    # They round 33.45 TFLOPS up to 34.
+    **dict.fromkeys(product(("h200", "h100-sxm5", "gh200-480gb"), ["fp64_gflops"]), 0.017),
 }
 
 
@@ -66,33 +60,23 @@ def test_peaks_are_those_of_the_datasheet(key: str) -> None:
     assert datasheet.source
 
 
-@pytest.mark.parametrize(("key", "quantity"), WIDER_TOLERANCE)
-def test_a_wider_tolerance_is_needed(key: str, quantity: str) -> None:
+def test_wider_tolerances_are_needed() -> None:
     """So that an exception above goes once its entry no longer needs it."""
-    derived, printed = load_device(key).derived_and_printed()[quantity]
-    assert derived != pytest.approx(printed, rel=0.01)
+    for key, quantity in WIDER_TOLERANCE:
+        derived, printed = load_device(key).derived_and_printed()[quantity]
+        assert derived != pytest.approx(printed, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("key", "gb_per_s_per_mhz"),
-    [
-        # By hand: bus bits / 8 x transfers / 1000.
-        ("gtx980", 0.064),
-        ("gtx1080ti", 0.088),
-        ("titanx", 0.096),
-        ("p100", 1.024),
-        ("v100", 1.024),
-        ("rtx2070s", 0.064),
-        ("rtx8000", 0.096),
-        ("hd7970", 0.192),
-        ("r9nano", 1.024),
-        ("h200", 1.536),
-        # The data's README: 8 channels x 32 B x clock.
-        ("simulated-gcn3", 0.256),
-    ],
-)
-def test_bandwidth_per_listed_mhz(key: str, gb_per_s_per_mhz: float) -> None:
-    assert load_device(key).peak_bandwidth_gb_per_s(1) == pytest.approx(gb_per_s_per_mhz, rel=1e-12)
+def test_peak_rates_by_hand() -> None:
+    """16 SMs x 128 lanes x 2 operations x 1 GHz, and 16 x 4 x 2; 256 / 8 bytes x 2 x 1 MHz.
+
+    Of the simulated GCN3 the data's README: 8 channels x 32 B x clock.
+    """
+    device = load_device("gtx980")
+    assert device.peak_fp32_gflops(1000) == pytest.approx(4096)
+    assert device.peak_fp64_gflops(1000) == pytest.approx(128)
+    assert device.peak_bandwidth_gb_per_s(1) == pytest.approx(0.064, rel=1e-12)
+    assert load_device("simulated-gcn3").peak_bandwidth_gb_per_s(1) == pytest.approx(0.256)
 
 
 @pytest.mark.parametrize(
@@ -153,13 +137,6 @@ def test_values_are_sane(key: str) -> None:
     assert device.memory_transfers_per_cycle in {1, 2, 4, 8, 16}
 
 
-def test_peak_rates_by_hand() -> None:
-    device = load_device("gtx980")
-    # 16 SMs x 128 lanes x 2 operations x 1 GHz, and 16 x 4 x 2 x 1 GHz.
-    assert device.peak_fp32_gflops(1000) == pytest.approx(4096)
-    assert device.peak_fp64_gflops(1000) == pytest.approx(128)
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -174,28 +151,25 @@ def test_unknown_device(typed: str, said: str) -> None:
 
 
 class TestClocks:
-    def test_full_list_in_steps_of_15(self) -> None:
-        """nvidia-smi -q -d SUPPORTED_CLOCKS of an A100: 210 to 1410 MHz, 81 clocks."""
-        clocks = load_device("a100-sxm4-40gb").engine_clocks_mhz()
-        assert clocks == tuple(float(clock) for clock in range(210, 1411, 15))
-        assert len(clocks) == 81
-
-    def test_steps_of_7_5_are_rounded_down(self) -> None:
-        """By hand: 18 x 7.5 = 135 to 184 x 7.5 = 1380, halves cut off as nvidia-smi prints."""
-        clocks = load_device("v100").engine_clocks_mhz()
-        assert clocks[:4] == (135, 142, 150, 157)
-        assert clocks[-3:] == (1365, 1372, 1380)
-        assert len(clocks) == 184 - 18 + 1
-
-    def test_pascal_lists_its_own_base_and_boost_clock(self) -> None:
-        """NVIDIA prints 1607 and 1733 MHz for the GTX 1080, 1303 (the sheet's) for the P100."""
-        assert {139, 1607, 1733, 1911} <= set(load_device("gtx1080").engine_clocks_mhz())
-        assert {544, 1303, 1328} <= set(load_device("p100").engine_clocks_mhz())
-
-    def test_the_highest_clock_may_be_no_multiple_of_the_step(self) -> None:
-        """An AGX Orin's driver lists 306, 408, … 1224 and 1300.5 MHz; tegrastats prints 1300."""
-        clocks = load_device("jetson-agx-orin-64gb").engine_clocks_mhz()
-        assert clocks == (306, 408, 510, 612, 714, 816, 918, 1020, 1122, 1224, 1300)
+    @pytest.mark.parametrize(
+        ("key", "count", "known"),
+        [
+            # nvidia-smi -q -d SUPPORTED_CLOCKS of an A100: 210 to 1410 MHz in steps of 15.
+            ("a100-sxm4-40gb", 81, range(210, 1411, 15)),
+            # 18 x 7.5 = 135 to 184 x 7.5 = 1380, halves cut off as nvidia-smi prints.
+            ("v100", 184 - 18 + 1, (135, 142, 150, 157, 1365, 1372, 1380)),
+            # Pascal lists its own base and boost clocks; 1303 is of the sheet.
+            ("gtx1080", None, (139, 1607, 1733, 1911)),
+            ("p100", None, (544, 1303, 1328)),
+            # An Orin's highest is no multiple of its step: 1300.5, of which tegrastats prints 1300.
+            ("jetson-agx-orin-64gb", 11, (*range(306, 1225, 102), 1300)),
+        ],
+    )
+    def test_lists_of_drivers(self, key: str, count: int | None, known: Sequence[int]) -> None:
+        clocks = load_device(key).engine_clocks_mhz()
+        assert len(clocks) == (count or len(clocks))
+        assert list(clocks) == sorted(clocks)
+        assert {*known} <= {*clocks}
 
     def test_memory_clocks_ascend(self) -> None:
         assert load_device("t4").memory_clocks_mhz() == (405, 5001)
@@ -221,24 +195,12 @@ class TestClocks:
             assert device.idle_w < device.tdp_w
 
 
-PACKED = (
-    *("mi300x", "mi300a", "mi325x", "mi350x", "mi355x", "rx7900xtx", "radeon8060s"),
-    *("rx9070xt", "rx9070", "rx7900xt", "w7900"),
-)
-
-
-@pytest.mark.parametrize("key", PACKED)
-def test_packed_fp32_counts_twice(key: str) -> None:
+def test_fp32_of_which_devices_counts_twice() -> None:
     """AMD's sheets of these parts count packed or dual-issued FP32; the lanes alone give half."""
-    device = load_device(key)
-    assert device.fp32_issue_factor == 2
-    assert device.datasheet is not None
-    lanes = 2 * device.cu_count * device.lanes_per_cu * device.datasheet.engine_mhz / 1e3
-    assert lanes == pytest.approx(device.datasheet.fp32_gflops / 2, rel=0.01)
-
-
-def test_no_other_device_counts_fp32_twice() -> None:
-    assert {key for key in KEYS if load_device(key).fp32_issue_factor == 2} == {*PACKED}
+    assert {key for key in KEYS if load_device(key).fp32_issue_factor == 2} == {
+        *("mi300x", "mi300a", "mi325x", "mi350x", "mi355x", "rx7900xtx", "radeon8060s"),
+        *("rx9070xt", "rx9070", "rx7900xt", "w7900"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -272,12 +234,8 @@ def numbers(entry: dict[str, Any]) -> set[str]:
     """The fields that hold a number, numbers, or PCI ids."""
     sheet = {f"datasheet.{name}": value for name, value in (entry["datasheet"] or {}).items()}
     values = entry | sheet
-    lists = {name for name, value in values.items() if isinstance(value, list)}
-    return {name for name, value in values.items() if isinstance(value, int | float)} | lists - {
-        "aliases",
-        "shared_names",
-        "unverified",
-    }
+    words = {"aliases", "shared_names", "unverified"}
+    return {name for name, value in values.items() if isinstance(value, int | float | list)} - words
 
 
 @pytest.mark.parametrize("key", device_keys())
@@ -291,3 +249,159 @@ def test_sources_are_spelt_out_and_used() -> None:
     used = {source for of in SOURCES["devices"].values() for each in of.values() for source in each}
     assert used == set(SOURCES["sources"])
     assert all(SOURCES["sources"].values())
+
+
+# As nvidia-smi, NVML, DCGM and CUDA (ncu, nvprof) print them, with and without NVIDIA's own name;
+# rocminfo's marketing names, and what rocprof's agents are called; lspci's and NVML's numbers;
+# deviceQuery of Jetsons, and NVIDIA/open-gpu-kernel-modules, README.md.
+NAMES = {
+    "h100-sxm5": ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "10de:2330", "0x233010DE"),
+    "a100-sxm4-80gb": ("nvidia a100-sxm4-80gb",),
+    "a100-sxm4-40gb": ("NVIDIA A100-SXM4-40GB MIG 1g.5gb",),
+    "t4": ("Tesla T4",),
+    "rtx4090": ("NVIDIA GeForce RTX 4090", "RTX 4090", "rtx4090"),
+    "h200": ("H200-SXM", "H200"),
+    "gtx980": ("GeForce GTX 980",),
+    "gtx1080ti": ("GeForce GTX 1080 Ti",),
+    "titanx": ("TITAN X (Pascal)",),
+    "p100": ("Tesla P100-PCIE-16GB", "Tesla P100-SXM2-16GB"),
+    "v100": ("Tesla V100-PCIE-16GB", "Tesla V100-PCIE-32GB"),
+    "v100-sxm2-16gb": ("Tesla V100-SXM2-16GB",),
+    "rtx2070s": ("GeForce RTX 2070 SUPER",),
+    "rtx8000": ("Quadro RTX 8000",),
+    "hd7970": ("Tahiti",),
+    "r9nano": ("Fiji",),
+    "mi300x": ("AMD Instinct MI300X", "1002:74a1"),
+    "mi250x-gcd": ("AMD Instinct MI250X",),
+    "mi250-gcd": ("mi250",),
+    "rx7900xtx": ("Radeon RX 7900 XTX",),
+    "h20": ("NVIDIA H20",),
+    "h800-sxm5": ("NVIDIA H800",),
+    "h800-pcie": ("NVIDIA H800 PCIe",),
+    "a800-sxm4-80gb": ("NVIDIA A800-SXM4-80GB",),
+    "a800-pcie-80gb": ("NVIDIA A800 80GB PCIe",),
+    "a10": ("NVIDIA A10",),
+    "a10g": ("NVIDIA A10G",),
+    "l20": ("NVIDIA L20",),
+    "b300": ("NVIDIA B300 SXM6 AC",),
+    "gb300": ("NVIDIA GB300",),
+    "gb10": ("NVIDIA GB10",),
+    "jetson-agx-thor": ("NVIDIA Thor",),
+    "jetson-tx2": ("NVIDIA Tegra X2", "GP10B"),
+    "jetson-orin-nano-8gb": ("Jetson Orin Nano",),
+    "rtx4050-laptop": ("NVIDIA GeForce RTX 4050 Laptop GPU", "10de:28e1"),
+    "rx9070xt": ("AMD Radeon RX 9070 XT",),
+    "rx9070": ("AMD Radeon RX 9070",),
+    "rx7900xt": ("Radeon RX 7900 XT",),
+    "w7900": ("AMD Radeon PRO W7900",),
+}
+
+
+@pytest.mark.parametrize("key", NAMES)
+def test_names_that_tools_print(key: str) -> None:
+    for name in NAMES[key]:
+        assert find_device(name) == load_device(key), name
+
+
+@pytest.mark.parametrize(
+    ("number", "sms", "sms_of_the_desktop"),
+    # NVIDIA's sheets: lanes / 128.
+    [
+        ("4090", 76, 128),
+        ("4080", 58, 76),
+        ("4070", 36, 46),
+        ("5090", 82, 170),
+        ("5080", 60, 84),
+        ("5070 Ti", 46, 70),
+        ("3080", 48, 68),
+        ("3070", 40, 46),
+        ("3060", 30, 28),
+    ],
+)
+def test_a_laptop_gpu_is_not_the_desktop_board_of_its_number(
+    number: str, sms: int, sms_of_the_desktop: int
+) -> None:
+    """Neither by the name that nvidia-smi and ncu print, nor with the SMs of the other."""
+    for prefix in ("NVIDIA GeForce RTX", "GeForce RTX", "RTX"):
+        desktop = find_device(f"{prefix} {number}")
+        laptop = find_device(f"{prefix} {number} Laptop GPU")
+        assert laptop is not None
+        assert desktop is not None
+        assert (laptop.cu_count, desktop.cu_count) == (sms, sms_of_the_desktop)
+        assert laptop.form_factor == "laptop"
+        assert desktop.form_factor == "PCIe"
+        assert find_device(f"{prefix} {number} Laptop GPU", desktop.cu_count) == laptop
+        assert find_device(f"{prefix} {number}", laptop.cu_count) == desktop
+    assert laptop.most_power_w
+    assert desktop.tdp_w
+    assert laptop.most_power_w < desktop.tdp_w
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "key"),
+    [
+        # Counts of CUs: AMD's table of GPU specifications; NVIDIA's sheets.
+        ("gfx942", {"cu_count": 228}, "mi300a"),
+        ("gfx90a", {"cu_count": 110}, "mi250x-gcd"),
+        ("gfx906", {"cu_count": 64}, "mi60"),
+        ("gfx908", {"cu_count": 120}, "mi100"),
+        ("1002:66a1", {"cu_count": 60}, "mi50"),
+        ("gfx1100", {"cu_count": 84}, "rx7900xt"),
+        ("gfx1201", {"cu_count": 64}, "rx9070xt"),
+        ("gfx1201", {"cu_count": 56}, "rx9070"),
+        ("1002:744c", {"cu_count": 96}, "rx7900xtx"),
+        ("Orin", {"cu_count": 16}, "jetson-agx-orin-64gb"),
+        ("h100", {"cu_count": 114}, "h100-pcie"),
+    ],
+)
+def test_shared_names_with_what_decides(name: str, facts: dict[str, float], key: str) -> None:
+    device = find_device(name, **facts)
+    assert device is not None
+    assert device.key == key
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "possible"),
+    [
+        ("gfx942", {}, ("mi300x", "mi300a", "mi325x")),
+        ("gfx90a", {"cu_count": 104}, ("mi210", "mi250-gcd")),  # alike in every number
+        ("gfx1100", {}, ("rx7900xtx", "rx7900xt", "w7900")),
+        ("gfx1100", {"cu_count": 96}, ("rx7900xtx", "w7900")),
+        ("gfx1100", {"cu_count": 70}, ()),  # a Radeon PRO W7800
+        ("gfx1201", {}, ("rx9070xt", "rx9070")),
+        ("gfx1201", {"cu_count": 48}, ()),  # an RX 9070 GRE
+        ("1002:744c", {}, ("rx7900xtx", "rx7900xt")),
+        ("Orin", {"cu_count": 8}, ()),  # an Orin NX of 16 or 8 GB, or an Orin Nano
+        ("h100", {}, ("h100-sxm5", "h100-pcie", "h100-nvl")),
+        ("GeForce GTX TITAN X", {}, ()),  # Maxwell's, not the TITAN X (Pascal)
+        ("A800", {"cu_count": 108}, ("a800-sxm4-80gb", "a800-pcie-80gb")),
+        ("NVIDIA H20-3e", {}, ()),
+        ("NVIDIA GB300-WS", {}, ()),
+        ("NVIDIA GeForce RTX 3080 Ti Laptop GPU", {}, ()),
+        ("NVIDIA GeForce RTX 4060 Laptop GPU", {}, ()),
+        ("NVIDIA", {}, ()),
+        ("", {}, ()),
+    ],
+)
+def test_names_that_do_not_decide(
+    name: str, facts: dict[str, float], possible: tuple[str, ...]
+) -> None:
+    assert find_device(name, **facts) is None
+    assert devices_named(name, **facts) == possible
+
+
+@pytest.mark.parametrize("key", device_keys())
+class TestEveryEntry:
+    def test_its_own_names_are_its_alone(self, key: str) -> None:
+        device = load_device(key)
+        for name in (key, device.name, *device.aliases):
+            assert find_device(name) == device, name
+            assert find_device(name.upper()) == device, name
+
+    def test_shared_names_and_pci_ids_with_the_count_of_cus(self, key: str) -> None:
+        device = load_device(key)
+        for name in (*device.shared_names, *device.pci_ids):
+            assert key in devices_named(name, device.cu_count)
+        for pci_id in device.pci_ids:
+            assert re.fullmatch(r"(10de|1002):[0-9a-f]{4}", pci_id)
+            assert find_device(pci_id, device.cu_count) == device

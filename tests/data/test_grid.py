@@ -66,74 +66,62 @@ class TestShapeAndOrder:
         for settings_, is_inside in [(inside, True), (beyond, False)]:
             assert {SMALL.spans(HardwareConfig(*one)) for one in settings_} == {is_inside}
 
-    def test_a_config_as_text_and_dictionary(self) -> None:
-        config = HardwareConfig(16, 800.0, 1375.5)
-        assert str(config) == "cu=16,engine=800,memory=1375.5"
-        assert config.as_dict() == {"cu_count": 16, "engine_mhz": 800.0, "memory_mhz": 1375.5}
+
+MANY = tuple(float(mhz) for mhz in range(1, 1002))
+RISING = "the grid's engine_mhz must be positive and rise from step to step, not"
 
 
-class TestRefused:
-    @pytest.mark.parametrize(
-        "steps",
-        [(800.0, 400.0), (400.0, 400.0), (0.0, 400.0), (-400.0, 400.0), (400.0, math.inf),
-         (math.nan,)],
-    )  # fmt: skip
-    def test_a_bad_axis(self, steps: tuple[float, ...]) -> None:
-        with refused("the grid's engine_mhz must be positive and rise from step to step, not"):
-            ConfigGrid((4,), steps, (700.0,))
+@pytest.mark.parametrize(
+    ("steps", "problem"),
+    [
+        *(((*steps,), RISING) for steps in ([800.0, 400.0], [400.0, 400.0], [0.0, 400.0])),
+        *(((*steps,), RISING) for steps in ([-400.0, 400.0], [400.0, math.inf], [math.nan])),
+        ((), "the grid has no engine_mhz"),
+        (MANY, "1 CU count x 1001 engine clocks x 1001 memory clocks; at most 1000000"),
+    ],
+)
+def test_a_bad_axis_is_refused(steps: tuple[float, ...], problem: str) -> None:
+    with refused(problem):
+        ConfigGrid((4,), steps, MANY)
 
-    def test_an_axis_without_steps_and_too_many_configurations(self) -> None:
-        with refused("the grid has no engine_mhz"):
-            ConfigGrid((4,), (), (700.0,))
-        many = tuple(float(mhz) for mhz in range(1, 1002))
-        with refused("1 CU count x 1001 engine clocks x 1001 memory clocks; at most 1000000"):
-            ConfigGrid((4,), many, many)
 
-    @pytest.mark.parametrize(
-        ("config", "problem"),
-        [
-            (HardwareConfig(5, 400.0, 700.0), r"cu_count 5 is not on the grid; it has 4, 8, 16"),
-            (HardwareConfig(4, 500.0, 700.0), r"engine_mhz 500 is not on the grid.*400, 800"),
-            (HardwareConfig(4, 400.0, 701.0), r"memory_mhz 701 is not on the grid; it has 700$"),
-            ((8, 400, 700), "has no index .8, 400, 700.; if these are settings, give a Hardware"),
-        ],
-    )
-    def test_what_is_not_on_the_grid(self, config: HardwareConfig, problem: str) -> None:
-        with refused(problem):
-            SMALL.index(config)
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        (HardwareConfig(5, 400.0, 700.0), r"cu_count 5 is not on the grid; it has 4, 8, 16"),
+        (HardwareConfig(4, 500.0, 700.0), r"engine_mhz 500 is not on the grid.*400, 800"),
+        (HardwareConfig(4, 400.0, 701.0), r"memory_mhz 701 is not on the grid; it has 700$"),
+        ((8, 400, 700), "has no index .8, 400, 700.; if these are settings, give a Hardware"),
+    ],
+)
+def test_what_is_not_on_the_grid_is_refused(config: HardwareConfig, problem: str) -> None:
+    with refused(problem):
+        SMALL.index(config)
 
 
 class TestParse:
     @pytest.mark.parametrize(
-        "text",
+        ("text", "config"),
         [
-            "cu=8,engine=400,memory=700",
-            "memory=700,cu=8,engine=400",
-            "cu_count=8,engine_mhz=400,memory_mhz=700",
-            " cu=8, engine=400.0, memory= 700 ",
-            "cu=8.0,engine=4e2",
+            ("cu=8,engine=400,memory=700", (8, 400, 700)),
+            ("memory=700,cu=8,engine=400", (8, 400, 700)),
+            ("cu_count=8,engine_mhz=400,memory_mhz=700", (8, 400, 700)),
+            (" cu=8, engine=400.0, memory= 700 ", (8, 400, 700)),
+            ("cu=8.0,engine=4e2", (8, 400, 700)),  # without memory, an axis of length 1
+            ("cus=8,core=0.8GHz,mem=700MHz", (8, 800, 700)),
+            ("SMs=8,sm_clock=800,memory_clock=.7 GHz", (8, 800, 700)),
+            # A target between the steps is interpolated, one outside refused later.
+            ("cu=6,engine=900,memory=701", (6, 900, 701)),
         ],
     )
-    def test_reads_every_order_and_spelling(self, text: str) -> None:
-        # Hand. The last leaves out memory, an axis of length 1.
-        assert SMALL.parse(text) == HardwareConfig(8, 400.0, 700.0)
+    def test_reads_every_order_name_and_unit(self, text: str, config: tuple[int, ...]) -> None:
+        assert SMALL.parse(text) == HardwareConfig(*config)
+        assert SMALL.parse("engine=400", HardwareConfig(8, 800.0, 700.0)).engine_mhz == 400
 
     def test_names(self) -> None:
         assert PAPER.parse("mid") == PAPER.mid
         assert PAPER.parse("highest") == PAPER.config("highest") == PAPER.highest
         assert PAPER.index("highest") == (7, 7, 6)
-
-    @pytest.mark.parametrize(
-        "text", ["cus=8,core=0.8GHz,mem=700MHz", "SMs=8,sm_clock=800,memory_clock=.7 GHz"]
-    )
-    def test_names_and_units_of_others(self, text: str) -> None:
-        assert SMALL.parse(text) == HardwareConfig(8, 800.0, 700.0)
-
-    def test_between_the_steps_and_as_usual(self) -> None:
-        # A target between the steps is interpolated, one outside refused later.
-        assert SMALL.parse("cu=6,engine=900,memory=701") == HardwareConfig(6, 900.0, 701.0)
-        usual = HardwareConfig(8, 800.0, 700.0)
-        assert SMALL.parse("engine=400", usual) == HardwareConfig(8, 400.0, 700.0)
 
     @pytest.mark.parametrize(
         ("text", "problem"),

@@ -9,8 +9,8 @@ import pytest
 from synthetic.tidy import refused
 
 from mlscale.arrays import Floats
+from mlscale.data.cells import complete_part, filled
 from mlscale.data.grid import ConfigGrid
-from mlscale.data.missing import complete_part, filled
 
 GRID = ConfigGrid((4, 8, 16, 20), (400.0, 500.0, 520.0, 800.0), (300.0, 700.0, 1000.0))
 

@@ -1,6 +1,5 @@
 """Tables of further measured points: what is read, and what is refused. Numbers by hand."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from mlscale.data.profiles import MeasuredPoint
 
 BASE = HardwareConfig(4, 800.0, 700.0)
 CORNER = HardwareConfig(4, 400.0, 500.0)
-AXES = ("cu_count", "engine_mhz", "memory_mhz")
 
 
 def of_two() -> Any:
@@ -26,10 +24,6 @@ def of_two() -> Any:
 
 def at(config: HardwareConfig, kernel: str, time_ms: float, **more: Any) -> dict[str, Any]:
     return {"kernel": kernel, **config.as_dict(), "time_ms": time_ms, **more}
-
-
-def without_axes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in row.items() if k not in AXES} for row in rows]
 
 
 def test_rows_name_their_own_configuration(tmp_path: Path) -> None:
@@ -51,7 +45,8 @@ def test_rows_name_their_own_configuration(tmp_path: Path) -> None:
 
 def test_a_configuration_is_stated_or_picks_rows(tmp_path: Path) -> None:
     rows = [at(CORNER, "k0", 3.0, power_w=50.0), at(CORNER, "k1", 4.0, power_w=60.0)]
-    bare = tidy.write_csv(tmp_path / "bare.csv", without_axes(rows))
+    without_axes = [{k: row[k] for k in ("kernel", "time_ms", "power_w")} for row in rows]
+    bare = tidy.write_csv(tmp_path / "bare.csv", without_axes)
     more = [*rows, at(HardwareConfig(4, 400.0, 700.0), "k0", 9.0, power_w=70.0)]
     full = tidy.write_csv(tmp_path / "full.csv", more)
     for table in (bare, full):
@@ -73,29 +68,28 @@ def test_several_tables_join(tmp_path: Path) -> None:
     assert np.isnan(point.time_ms[1])
 
 
+ELSEWHERE = HardwareConfig(4, 800.0, 500.0)
+
+
 @pytest.mark.parametrize(
-    ("rows", "config", "message"),
+    ("row", "config", "message"),
     [
-        ([at(CORNER, "new", 1.0)], None, "row 2, column 'kernel': the profile has no kernel 'new'"),
-        ([at(BASE, "k0", 1.0)], None, "has no row at a configuration beside the base"),
-        ([at(CORNER, "k0", 1.0)], BASE, "is the base, which the profile has"),
-        (
-            [at(CORNER, "k0", 1.0)],
-            HardwareConfig(4, 800.0, 500.0),
-            "has no row at cu=4,engine=800,memory=500; its rows are at cu=4,engine=400,memory=500",
-        ),
-        ([at(CORNER, "k0", -1.0)], None, "column 'time_ms': the value is -1; it must be positive"),
-        ([at(CORNER, "k0", 1.0, power_w=0)], None, "column 'power_w': the value is 0"),
-        ([at(CORNER, "k0", 1.0, device="other")], None, "is of device 'other', the profile of"),
-        ([{**at(CORNER, "k0", 1.0), "cu_count": 4.5}], None, "4.5 is not a whole number"),
-        (without_axes([at(CORNER, "k0", 1.0)]), None, "no columns 'cu_count', 'engine_mhz', 'mem"),
-        ([{"kernel": "k0", **CORNER.as_dict()}], None, "there is no column 'time_ms'"),
+        (at(CORNER, "new", 1.0), None, "row 2, column 'kernel': the profile has no kernel 'new'"),
+        (at(BASE, "k0", 1.0), None, "has no row at a configuration beside the base"),
+        (at(CORNER, "k0", 1.0), BASE, "is the base, which the profile has"),
+        (at(CORNER, "k0", 1.0), ELSEWHERE, f"has no row at {ELSEWHERE}; its rows are at {CORNER}"),
+        (at(CORNER, "k0", -1.0), None, "column 'time_ms': the value is -1; it must be positive"),
+        (at(CORNER, "k0", 1.0, power_w=0), None, "column 'power_w': the value is 0"),
+        (at(CORNER, "k0", 1.0, device="other"), None, "is of device 'other', the profile of"),
+        (at(CORNER, "k0", 1.0) | {"cu_count": 4.5}, None, "4.5 is not a whole number"),
+        ({"kernel": "k0", "time_ms": 1.0}, None, "no columns 'cu_count', 'engine_mhz', 'mem"),
+        ({"kernel": "k0", **CORNER.as_dict()}, None, "there is no column 'time_ms'"),
     ],
 )
 def test_bad_input_is_refused(
-    tmp_path: Path, rows: list[dict[str, Any]], config: HardwareConfig | None, message: str
+    tmp_path: Path, row: dict[str, Any], config: HardwareConfig | None, message: str
 ) -> None:
-    table = tidy.write_csv(tmp_path / "bad.csv", rows)
+    table = tidy.write_csv(tmp_path / "bad.csv", [row])
     with tidy.refused(rf"bad\.csv: .*{message}"):
         add_points(of_two(), [(table, config)])
 

@@ -1,12 +1,12 @@
 """Surfaces between the steps of the grid, and beyond it; numbers by hand and by closed forms."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
@@ -45,62 +45,36 @@ def surfaces_of(*laws: tuple[float, float, float]) -> Surfaces:
     return Surfaces(made.GRID, BASE, values.reshape(-1, *made.GRID.shape), flags=((),) * len(laws))
 
 
-class TestAPowerLaw:
-    @settings(max_examples=100)
-    @given(st.tuples(exponents, exponents, exponents), inside)
-    def test_is_met_exactly_everywhere_inside(
-        self, law: tuple[float, float, float], config: HardwareConfig
-    ) -> None:
-        factor, _ = surfaces_of(law).at(config)
-        assert factor[0] == pytest.approx(power_law(law, config), rel=1e-12)
+@settings(max_examples=100)
+@given(st.tuples(exponents, exponents, exponents), inside)
+def test_a_power_law_is_met_exactly_everywhere_inside(
+    law: tuple[float, float, float], config: HardwareConfig
+) -> None:
+    factor, _ = surfaces_of(law).at(config)
+    assert factor[0] == pytest.approx(power_law(law, config), rel=1e-12)
 
 
-class TestByHand:
-    GRID = ConfigGrid((4,), (400.0, 900.0), (100.0, 400.0))
-    VALUES = np.array([[[[1.0, 4.0], [9.0, 64.0]]]])
-
-    @pytest.mark.parametrize(
-        ("engine", "memory", "expected", "between"),
-        [
-            (400.0, 100.0, 1.0, False),
-            (900.0, 400.0, 64.0, False),
-            # 600 is the geometric mean of 400 and 900, 200 that of 100 and 400.
-            (600.0, 100.0, 3.0, True),
-            (600.0, 400.0, 16.0, True),
-            (400.0, 200.0, 2.0, True),
-            # The geometric mean of all four: (1 x 4 x 9 x 64) ** (1/4) = 2304 ** (1/4).
-            (600.0, 200.0, math.sqrt(48.0), True),
-        ],
-    )
-    def test_geometric_means(
-        self, engine: float, memory: float, expected: float, between: bool
-    ) -> None:
-        factors, flagged = interpolate(self.VALUES, self.GRID, HardwareConfig(4, engine, memory))
-        np.testing.assert_allclose(factors, [expected], rtol=1e-14)
-        assert flagged is between
-
-    def test_a_third_of_the_way(self) -> None:
-        # Hand: from 100 to 800 MHz, 200 is log 2 / log 8 = 1/3 of the way; 27 ** (1/3) = 3.
-        grid = ConfigGrid((1,), (100.0, 800.0), (500.0,))
-        values = np.array([[[[1.0], [27.0]]]])
-        factors, flagged = interpolate(values, grid, HardwareConfig(1, 200.0, 500.0))
-        assert factors[0] == pytest.approx(3.0, rel=1e-14)
-        assert flagged
-
-    @settings(max_examples=60)
-    @given(arrays(np.float64, (1, 3, 4, 3), elements=st.floats(0.01, 100.0)), inside)
-    def test_stays_within_the_surrounding_points(
-        self, values: np.ndarray, config: HardwareConfig
-    ) -> None:
-        # Property: a weighted mean of the corners of the cell lies between them.
-        cell = values[0]
-        for position, axis in enumerate(("cu_count", "engine_mhz", "memory_mhz")):
-            steps = getattr(made.GRID, axis)
-            low = max(i for i, step in enumerate(steps) if step <= getattr(config, axis))
-            high = min(i for i, step in enumerate(steps) if step >= getattr(config, axis))
-            cell = np.take(cell, range(low, high + 1), axis=position)
-        factors, _ = interpolate(values, made.GRID, config)
-        assert cell.min() * (1 - 1e-12) <= factors[0] <= cell.max() * (1 + 1e-12)
+@pytest.mark.parametrize(
+    ("engine", "memory", "expected", "between"),
+    [
+        (400.0, 100.0, 1.0, False),
+        (900.0, 400.0, 64.0, False),
+        # 600 is the geometric mean of 400 and 900, 200 that of 100 and 400.
+        (600.0, 100.0, 3.0, True),
+        (600.0, 400.0, 16.0, True),
+        (400.0, 200.0, 2.0, True),
+        # The geometric mean of all four: (1 x 4 x 9 x 64) ** (1/4) = 2304 ** (1/4).
+        (600.0, 200.0, math.sqrt(48.0), True),
+    ],
+)
+def test_between_the_steps_are_geometric_means(
+    engine: float, memory: float, expected: float, between: bool
+) -> None:
+    grid = ConfigGrid((4,), (400.0, 900.0), (100.0, 400.0))
+    values = np.array([[[[1.0, 4.0], [9.0, 64.0]]]])
+    factors, flagged = interpolate(values, grid, HardwareConfig(4, engine, memory))
+    np.testing.assert_allclose(factors, [expected], rtol=1e-14)
+    assert flagged is between
 
 
 @pytest.mark.parametrize(
@@ -156,27 +130,25 @@ INNER = ConfigGrid((8,), (500.0, 1000.0), (700.0, 1400.0))
 WIDER = ConfigGrid((8,), (250.0, 500.0, 1000.0, 2000.0), (350.0, 700.0, 1400.0))
 
 
-class TestCarried:
-    def test_stays_beyond_the_last_step_and_is_linear_between(self) -> None:
-        """Along the engine clock 1 and 3, at sqrt(500 x 1000) half way between their logarithms."""
-        grid, to = (ConfigGrid((8,), s, (700.0,)) for s in ((500.0, 1000.0), (250.0, 500000**0.5)))
-        assert carried(np.array([1.0, 3.0]), grid, to) == pytest.approx([1.0, 2.0])
-
-    def test_goes_on_by_the_slope(self) -> None:
-        """One step of a factor of 2 below and above: 1 - 2 and 3 + 2."""
-        grid = ConfigGrid((8,), (500.0, 1000.0), (700.0,))
-        to = ConfigGrid((8,), (250.0, 2000.0), (700.0,))
-        assert carried(np.array([1.0, 3.0]), grid, to, ENDS) == pytest.approx([-1, 5])
-
-    def test_an_axis_of_one_step_has_no_slope(self) -> None:
-        to = ConfigGrid((4, 8, 16), (500.0, 1000.0), (700.0, 1400.0))
-        moved = carried(np.arange(4.0), INNER, to, ENDS).reshape(3, 4)
-        assert moved == pytest.approx(np.tile(np.arange(4.0), (3, 1)))
-
-    def test_leaves_the_grid_itself_as_it_is(self) -> None:
-        values = np.random.default_rng(0).normal(size=(3, INNER.size))
-        home = positions(INNER, WIDER)
-        assert carried(values, INNER, WIDER)[:, home] == pytest.approx(values)
+@pytest.mark.parametrize(
+    ("values", "engine_mhz", "to_mhz", "way", "expected"),
+    [
+        # Beyond the last step it stays; at sqrt(500 x 1000) it is half way between the logarithms.
+        ([1.0, 3.0], (500.0, 1000.0), (250.0, 500000**0.5), (), [1, 2]),
+        # By the slope: one step of a factor of 2 below and above, 1 - 2 and 3 + 2.
+        ([1.0, 3.0], (500.0, 1000.0), (250.0, 2000.0), (ENDS,), [-1, 5]),
+        # An axis of one step has no slope.
+        ([3.0], (500.0,), (250.0, 500.0, 1000.0), (ENDS,), [3, 3, 3]),
+        # The grid itself stays as it is.
+        ([2.0, 7.0, 1.0], (500.0, 600.0, 900.0), (400.0, 500.0, 600.0, 900.0), (), [2, 2, 7, 1]),
+    ],
+)
+def test_carried(
+    values: list[float], engine_mhz: Any, to_mhz: Any, way: Any, expected: list[float]
+) -> None:
+    """Along the engine clock."""
+    grid, to = (ConfigGrid((8,), steps, (700.0,)) for steps in (engine_mhz, to_mhz))
+    assert carried(np.array(values), grid, to, *way) == pytest.approx(expected)
 
 
 def test_positions_of_a_grid_in_a_wider_one() -> None:

@@ -1,6 +1,8 @@
-"""Tidy tables read and written: CSV by either way, Parquet, data frames, and what is refused.
+"""Tidy tables read and written: CSV by either way, Parquet, frames, fleets, and what is refused.
 
-Expected numbers are those that stand in the files; rows in messages are lines counted by hand.
+Expected numbers are those that stand in the files; rows in messages are lines counted by hand. By
+hand: tidy.rows() counts 1, 2, 3, 4 ms over engine x memory, 101 to 104 W, and 10 ms, 10 W more for
+the second kernel.
 """
 
 import csv
@@ -16,14 +18,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import Capture, main, refuse, succeed
 from hypothesis import given
 from hypothesis import strategies as st
+from synthetic.dvfs import rows as dvfs_rows
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
+from mlscale import DataWarning, HardwareConfig, Measurements, read, read_profiles, train
 from mlscale.data import table_files
+from mlscale.data.column_names import source_meant
+from mlscale.data.fleet import Fleet, row_groups
 from mlscale.data.table import Table
 from mlscale.data.table_files import read_table, table_from_frame, write_table
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError
 
 ONE = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
 both_kinds = pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -178,7 +185,7 @@ class TestParquet:
         from_csv = read_table(write_csv(tmp_path / "table.csv", rows()))
         from_parquet = read_table(write_parquet(tmp_path / name, rows()))
         assert from_parquet.text == from_csv.text
-        assert list(from_parquet.numbers) == list(from_csv.numbers)
+        assert from_parquet.columns == from_csv.columns
         for column, values in from_csv.numbers.items():
             assert same_bits(from_parquet.numbers[column], values)
 
@@ -204,22 +211,21 @@ class TestParquet:
         assert read_table(tmp_path / "t.parquet").text["kernel"] == ["b", "a", "b"]
 
     @pytest.mark.parametrize(
-        ("columns", "problem"),
+        ("table", "problem"),
         [
-            ({"kernel": ["a"], "x": ["fast"]}, "column 'x' holds string; numbers are needed"),
-            ({"kernel": ["a", None], "x": [1, 2]}, "row 2, column 'kernel': is empty"),
-            ({"x": pa.array([], pa.float64())}, "has no rows"),
+            (pa.table({"kernel": ["a"], "x": ["fast"]}), "column 'x' holds string; numbers are"),
+            (pa.table({"kernel": ["a", None], "x": [1, 2]}), "row 2, column 'kernel': is empty"),
+            (pa.table({"x": pa.array([], pa.float64())}), "has no rows"),
+            (pa.Table.from_arrays([[1], [2]], names=["x", "x"]), "two columns have the same name"),
+            (
+                pa.table({"kernel": ["k"]}).replace_schema_metadata({b"mlscale": b"{"}),
+                "metadata: is not valid JSON",
+            ),
         ],
     )
-    def test_is_refused(self, tmp_path: Path, columns: dict[str, Any], problem: str) -> None:
-        pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    def test_is_refused(self, tmp_path: Path, table: pa.Table, problem: str) -> None:
+        pq.write_table(table, tmp_path / "t.parquet")
         with refused(f"t.parquet: {problem}"):
-            read_table(tmp_path / "t.parquet")
-
-    def test_columns_of_one_name(self, tmp_path: Path) -> None:
-        twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
-        pq.write_table(twice, tmp_path / "t.parquet")
-        with refused("t.parquet: two columns have the same name"):
             read_table(tmp_path / "t.parquet")
 
     def test_what_is_none_or_cut_off(self, tmp_path: Path) -> None:
@@ -249,14 +255,12 @@ class TestParquet:
                     np.testing.assert_array_equal(table.numbers[name], values)
 
     def test_is_read_without_pandas_whose_import_takes_longer(self, tmp_path: Path) -> None:
-        write_table(ONE, tmp_path / "table.parquet")
-        code = (
-            "import sys; from mlscale.data.table_files import read_table; "
-            "read_table(sys.argv[1]); print('pandas' in sys.modules)"
-        )
-        command = [sys.executable, "-c", code, str(tmp_path / "table.parquet")]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        assert output == "False\n"
+        path = tmp_path / "table.parquet"
+        write_table(ONE, path)
+        read = f"from mlscale.data.table_files import read_table; read_table({str(path)!r})"
+        code = f"import sys; {read}; print('pandas' in sys.modules)"
+        command = [sys.executable, "-c", code]
+        assert subprocess.run(command, check=True, capture_output=True).stdout == b"False\n"
 
 
 @both_kinds
@@ -286,26 +290,6 @@ class TestBothKinds:
             write_table(ONE, tmp_path / f"t.{suffix}")
         assert [path.name for path in tmp_path.iterdir()] == [f"t.{suffix}"]
 
-    @pytest.mark.parametrize(
-        ("value", "said"),
-        [
-            (0.0, "is 0; it must be positive and finite"),
-            (-1.5, "is -1.5; it must be positive and finite"),
-            (math.inf, "is inf; it must be positive and finite"),
-            (1e-12, "is 1e-12; it must be from 1e-09 to 1e.15"),
-            (math.nan, "is not given; it must be .*; leave out the rows without it"),
-        ],
-    )
-    def test_a_bad_value_is_named_by_the_row_that_a_viewer_shows(
-        self, tmp_path: Path, suffix: str, value: float, said: str
-    ) -> None:
-        table = rows()
-        table[1]["time_ms"] = value
-        write = write_csv if suffix == "csv" else write_parquet
-        row = 3 if suffix == "csv" else 2  # of a CSV the header is the first
-        with refused(f"t.{suffix}: row {row}, column 'time_ms': the value {said}$"):
-            read_table(write(tmp_path / f"t.{suffix}", table)).positive("time_ms")
-
 
 class TestMetadata:
     def test_of_a_csv_stand_beside_it_and_of_a_parquet_in_its_schema(self, tmp_path: Path) -> None:
@@ -322,10 +306,6 @@ class TestMetadata:
             (tmp_path / "t.meta.json").write_text(content)
             with refused(f"t.meta.json: {problem}"):
                 read_table(path)
-        table = pa.table({"kernel": ["k"]}).replace_schema_metadata({b"mlscale": b"{"})
-        pq.write_table(table, tmp_path / "t.parquet")
-        with refused("t.parquet: metadata: is not valid JSON"):
-            read_table(tmp_path / "t.parquet")
 
     def test_a_table_whose_metadata_cannot_be_written_is_not_kept(self, tmp_path: Path) -> None:
         path = write_csv(tmp_path / "t.csv", rows())
@@ -361,3 +341,255 @@ def test_a_rate_stands_for_times_and_energies_for_powers(tmp_path: Path) -> None
     text = "device,engine_mhz,time_ms,energy (mJ),peak power [W]\nmade,1000,100,30000,900\n"
     with pytest.warns(DataWarning, match=r"power is 'energy \(mJ\)' over time_ms"):
         assert read_table(csv_file(tmp_path, text)).numbers["power_w"].tolist() == [300]
+
+
+BASE = HardwareConfig(4, 800.0, 700.0)
+
+
+def renamed(name: str, column: str, per_unit: float) -> list[dict[str, Any]]:
+    """tidy.rows() with a column under another name, times a number."""
+    return [
+        {column if n == name else n: v * per_unit if n == name else v for n, v in row.items()}
+        for row in rows()
+    ]
+
+
+PER_UNIT = {
+    "time_ms": {"s": 1e-3, "ms": 1, "us": 1e3, "ns": 1e6},
+    "engine_mhz": {"Hz": 1e6, "kHz": 1e3},
+    "memory_mhz": {"MHz": 1, "GHz": 1e-3},
+    "power_w": {"mW": 1e3, "W": 1, "kW": 1e-3},
+}
+
+
+@pytest.mark.parametrize(("name", "unit"), [(n, unit) for n in PER_UNIT for unit in PER_UNIT[n]])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+def test_units(tmp_path: Path, name: str, unit: str, kind: str) -> None:
+    table, columns = renamed(name, "a: b", PER_UNIT[name][unit]), {name: f"a: b:{unit}"}
+    if kind == "frame":
+        found = Measurements.from_frame(pd.DataFrame(table), columns=columns)
+    else:
+        write = write_csv if kind == "csv" else write_parquet
+        found = read(write(tmp_path / f"t.{kind}", table), columns=columns)
+    plain = Measurements.from_frame(pd.DataFrame(rows()))
+    assert (found.grid, found.counter_names) == (plain.grid, plain.counter_names)
+    np.testing.assert_allclose(found.time_ms, plain.time_ms, rtol=1e-15)
+    np.testing.assert_allclose(found.quantity("power"), plain.quantity("power"), rtol=1e-15)
+
+
+def test_performance_in_place_of_time() -> None:
+    """Rates of 1, 1/2, 1/4 in a second take 1000, 2000, 4000 ms."""
+    table = [{**row, "fps": 2.0**-k} for k, row in enumerate(rows(["alone"]))]
+    frame = pd.DataFrame(table).drop(columns="time_ms")
+    with pytest.warns(DataWarning, match="if 'fps' is a performance over a reference's"):
+        found = Measurements.from_frame(frame, columns={"time_ms": "fps:1/s"})
+    assert found.time_ms.ravel().tolist() == [1000, 2000, 4000, 8000]
+
+
+def test_a_unit_in_the_name_counts_and_a_column_that_is_replaced_is_told() -> None:
+    """2 us are 0.002 ms."""
+    frame = pd.DataFrame([{**row, "runtime_us": 2.0} for row in rows(["alone"])])
+    with pytest.warns(DataWarning, match="time_ms=runtime_us stands in place of its column 'time"):
+        found = Measurements.from_frame(frame, columns={"time_ms": "runtime_us"})
+    assert found.time_ms.ravel().tolist() == [0.002] * 4
+
+
+# What each command says of an axis "L1 kB", of the steps 16 and 128, that stands for CUs.
+AT_BASE = "base L1 kB=128,engine=800,memory=700"
+MODEL = ("--model", "m.mlscale")
+PREDICT = ("predict", "t.csv", *MODEL, "--at", "L1 kB=16")
+ADVISE = ("advise", "t.csv", *MODEL, "--minimize", "time", "--commands")
+STUDY = ("t.csv", "--base", "L1 kB=128,engine=800,memory=700", "--predictor", "mean-surface")
+NAMED = [
+    (("show", "m.mlscale", "--all"), "L1 kB 16 to 128 in 2 steps; engine 400"),
+    (PREDICT, "  L1 kB    time   slower"),
+    ((*PREDICT, "--base", "cu=128"), " on gtx980, measured at 128 L1 kB, 800 / 700 MHz"),
+    ((*PREDICT[:4], "--also", "t.csv@L1 kB=16"), "cannot use further measured points"),
+    (ADVISE, "Set L1 kB to 16 (now 128)"),
+    (ADVISE, "no known command sets L1 kB"),
+    (("study", "errors", *STUDY, "--all"), AT_BASE),
+    (("study", "advice", *STUDY), AT_BASE),
+]
+
+
+@pytest.mark.usefixtures("in_an_empty_folder", "one_process")
+def test_an_axis_of_any_name(capsys: Capture) -> None:
+    """L1 sizes on a GPU that has fewer CUs; a step of the larger takes eight times as long."""
+    both = [
+        {"L1 kB": size, **row, "device": "gtx980", "time_ms": row["time_ms"] * size}
+        for size in (16, 128)
+        for row in rows()
+    ]
+    for row in both:
+        del row["cu_count"]
+    file, given = write_csv(Path("t.csv"), both), ("--map", "cu_count=L1 kB")
+    out, _ = succeed(capsys, "train", *STUDY, *given, "-o", "m.mlscale")
+    assert " at 8 settings of gtx980" in " ".join(out.split())
+    for command, said in NAMED:
+        main([*command, *(given if command[0] != "show" else ())])
+        assert said in "".join(capsys.readouterr())
+    succeed(capsys, "report", "t.csv", *MODEL, *given, "-o", "r.html")
+    page = Path("r.html").read_text()
+    assert '"cu_axis":"L1 kB"' in page
+    assert read(file, columns={"cu_count": "L1 kB"}).counter_names == ("loads",)
+
+
+def test_constants_counters_and_what_the_device_tells() -> None:
+    """The GTX 980 has 16 SMs; one column can name two things."""
+    frame = pd.DataFrame(rows()).drop(columns=["cu_count", "device", "application"])
+    columns: dict[str, str | float] = {
+        "cu_count": 3, "device": "gtx980", "application": "kernel", "ipc": "loads",
+    }  # fmt: skip
+    found = Measurements.from_frame(frame, columns=columns)
+    assert (found.grid.cu_count, found.device) == ((3,), "gtx980")
+    assert found.applications == found.kernels
+    assert found.counter_names == ("ipc",)
+    del columns["cu_count"]
+    assert Measurements.from_frame(frame, columns=columns).grid.cu_count == (16,)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"time_ms": "tme_ms"}, "time_ms=tme_ms: there is no column 'tme_ms'; is 'time_ms' m"),
+        ({"kernel": "name"}, "the mapping kernel=name: there is no column 'name'"),
+        ({"engin_mhz": "loads"}, "engin_mhz=loads: there is no 'engin_mhz'; did you mean engine_m"),
+        ({"cu": "loads"}, "the mapping cu=loads: there is no 'cu'; did you mean cu_count?"),
+        ({"power": 3}, "the mapping power=3: there is no 'power'; did you mean power_w?"),
+        ({"ipc": "loads", "time_ms": "loads:us"}, "time_ms=loads:us: 'loads' is ipc already; each"),
+        ({"time_ms": "loads:MHz"}, "the unit 'MHz' must be one of s, ms, us, ns, 1/s"),
+        ({"cu_count": "loads:kHz"}, "the unit 'kHz' must be left out there"),
+    ],
+)
+def test_refused(columns: dict[str, str | float], said: str) -> None:
+    with refused(said):
+        Measurements.from_frame(pd.DataFrame(rows()), columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "sources"),
+    [
+        ("engine_mhz", ("core_clock", "sm_clock", "freq", "gpu_clock", "Core Freq (GHz):GHz")),
+        ("memory_mhz", ("mem_freq", "mem_clock", "memF")),
+        ("cu_count", ("num_sms", "cus", "sms")),
+        ("time_ms", ("duration_ns:ns", "runtime_ms", "time_us:us", "duration:UNIT")),
+        ("kernel", ("kernel_name",)),
+        ("device", ("gpu",)),
+        ("power_w", ("power/W",)),
+        ("application", ("app", "benchmark")),
+    ],
+)
+def test_usual_names(name: str, sources: tuple[str, ...]) -> None:
+    for source in sources:
+        assert source_meant(name, ["other", source.partition(":")[0]]) == source
+    assert source_meant("time_ms", ["other", "inst_executed"]) is None
+
+
+def test_a_time_under_another_name_is_not_power_alone() -> None:
+    with refused("no column 'time_ms'; is 'runtime_us' meant.* --map time_ms=runtime_us:us"):
+        Measurements.from_frame(pd.DataFrame(renamed("time_ms", "runtime_us", 1e3)))
+
+
+def test_the_same_model_and_prediction(capsys: Capture, tmp_path: Path) -> None:
+    """From mapped and plain columns, of a table, a data frame and a fleet."""
+    plain, other = rows(["a", "b", "c"]), []
+    for row in plain:
+        row["loads"] = row["time_ms"] * 7
+        other.append({**row, "dur": row["time_ms"] / 1024, "mhz": row["engine_mhz"]})
+        del other[-1]["time_ms"], other[-1]["engine_mhz"]
+    columns = {"time_ms": "dur:s", "engine_mhz": "mhz"}
+    frame = pd.DataFrame(plain).assign(time_ms=lambda f: f["time_ms"] / 1.024)
+    models = [
+        train(Measurements.from_frame(pd.DataFrame(table), columns=named), BASE, "nearest")
+        for table, named in ((frame, {}), (other, columns))
+    ]
+    profile = [row for row in other if (row["mhz"], row["memory_mhz"]) == (800, 700)]
+    named = read_profiles(pd.DataFrame(profile), BASE, "made-gpu", columns)
+    one, two = models[0].predict(frame), models[1].predict(named)
+    np.testing.assert_allclose(two.time_ms, one.time_ms, rtol=1e-12)
+    models[1].save(tmp_path / "m.mlscale")
+    file = write_parquet(tmp_path / "p.parquet", profile)
+    given = ["--map", "time_ms=dur:s,engine_mhz=mhz"]
+    out, _ = succeed(capsys, "predict", tmp_path / "m.mlscale", file, *given, "--format", "csv")
+    assert out.count("\n") == 1 + two.time_ms.size
+    succeed(capsys, "predict", tmp_path / "m.mlscale", file, *given, "-o", f"{tmp_path}/fleet/")
+    [part] = (tmp_path / "fleet").glob("*.parquet")
+    np.testing.assert_allclose(pd.read_parquet(part)["time_ms"], two.time_ms.ravel(), rtol=1e-12)
+
+
+def test_a_word_that_maps_nothing(capsys: Capture, tmp_path: Path) -> None:
+    file = write_csv(tmp_path / "t.csv", rows())
+    given = ["train", file, "--base", "mid", "-o", tmp_path / "m", "--map", "time_ms"]
+    assert "'time_ms' is not NAME=COLUMN[:UNIT]" in refuse(capsys, tmp_path, *given)
+
+
+def test_no_launches_of_the_benchmark(capsys: Capture, tmp_path: Path) -> None:
+    """The RTX 2070 Super's file has the columns blocks and warps, and nothing in them."""
+    table = [{**row, "blocks": "", "warps": "", "ipc": ""} for row in dvfs_rows()]
+    file = write_csv(tmp_path / "raw.csv", table)
+    succeed(capsys, "import", "dvfs", file, "--device", "rtx2070s", "-o", tmp_path / "t.csv")
+    assert read(tmp_path / "t.csv").counter_names == ()
+
+
+def test_the_frame_is_not_changed() -> None:
+    frame = pd.DataFrame(renamed("time_ms", "t", 1))
+    table = table_from_frame(frame, columns={"time_ms": "t"})
+    assert "t" in frame
+    assert "t" not in table.columns
+    assert same_bits(table.numbers["time_ms"], frame["t"].to_numpy())
+
+
+def write(path: Path, *names: str, rows: int = 3) -> None:
+    """Rows of zeros, two in a row group."""
+    pq.write_table(pa.table({name: [0.0] * rows for name in names}), path, row_group_size=2)
+
+
+def test_the_row_groups_of_a_folder_stand_in_the_order_of_its_files(tmp_path: Path) -> None:
+    write(tmp_path / "b.parquet", "time_ms")
+    write(tmp_path / "a.pq", "time_ms", rows=2)
+    write(tmp_path / "c.parquet", "time_ms", rows=0)
+    for name in ("d.csv", "_SUCCESS", ".a.parquet.crc"):
+        (tmp_path / name).touch()
+    with pytest.warns(DataWarning, match=r"only its Parquet files .*, not d\.csv$"):
+        groups, columns = row_groups(tmp_path)
+    assert [(group.path.name, group.number) for group in groups] == [
+        ("a.pq", 0), ("b.parquet", 0), ("b.parquet", 1),
+    ]  # fmt: skip
+    assert columns == ("time_ms",)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("none.parquet", "cannot be read: No such file or directory"),
+        ("f.csv", "a fleet is a Parquet file, or a folder of them"),
+        ("in", "holds no Parquet file"),
+        ("empty.parquet", "has no rows"),
+        ("unlike/b.parquet", "column 'launches' is not in all files of the fleet$"),
+    ],
+)
+def test_what_is_no_fleet(tmp_path: Path, name: str, problem: str) -> None:
+    for folder in ("in", "unlike"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "f.csv").write_text("kernel,time_ms\nk,1\n")
+    write(tmp_path / "in" / "_unfinished.parquet", "time_ms")
+    write(tmp_path / "empty.parquet", "time_ms", rows=0)
+    write(tmp_path / "unlike" / "a.parquet", "time_ms", "launches")
+    write(tmp_path / "unlike" / "b.parquet", "time_ms")
+    with refused(f"{name}: {problem}"):
+        row_groups(tmp_path / name.removesuffix("/b.parquet"))
+
+
+@pytest.mark.parametrize(("profiled_only", "most_w"), [(False, 310.0), (True, 300.0)])
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_the_most_that_was_drawn_is_of_every_part_and_of_the_kernels_that_are_kept(
+    tmp_path: Path, at_once: int, profiled_only: bool, most_w: float
+) -> None:
+    """310 W are of a kernel without counters; neither it nor the one of 300 W stands last."""
+    powers_w = [300.0, 240.0, 250.0, 310.0, 200.0]
+    counters = [0.5, 0.5, 0.5, None, 0.5]
+    table = pa.table({"power_w": powers_w, "sm_active": counters})
+    pq.write_table(table, tmp_path / "f.parquet", row_group_size=2)
+    base = HardwareConfig(80, 1380.0, 877.0)
+    fleet = Fleet(*row_groups(tmp_path / "f.parquet"), "v100", base, profiled_only, has_power=True)
+    assert fleet.most_drawn_w(at_once) == most_w

@@ -18,8 +18,14 @@ from synthetic.warps import dram
 
 from mlscale.data.devices import load_device
 from mlscale.papers import volkov
-from mlscale.papers.gpu_file import gpu_document, read_gpu_file, read_gpu_parameters
-from mlscale.papers.micro_benchmarks import compute_unit, measured_cycles, wang_chu_row
+from mlscale.papers.gpu_file import (
+    compute_unit,
+    gpu_document,
+    measured_cycles,
+    read_gpu_file,
+    read_gpu_parameters,
+    wang_chu_row,
+)
 from mlscale.papers.wang_chu_inputs import gpu_of_row
 
 ALL = pd.concat(SAMPLES)

@@ -184,20 +184,6 @@ def test_one_warp(alpha: float, cu: ComputeUnit) -> None:
         assert MODELS[name](1, alpha, cu) == pytest.approx(alone, rel=1e-9)
 
 
-@modest
-@given(intensities, units)
-def test_very_many_warps(alpha: float, cu: ComputeUnit) -> None:
-    n = 1e12
-    arithmetic = cu.arithmetic_per_cycle * (1 + 1 / alpha)
-    bound = survey.throughput_bound(alpha, cu)
-    assert survey.classical_bounds(n, alpha, cu) == bound
-    assert survey.chen_aamodt_3(n, alpha, cu) == pytest.approx(1)
-    assert survey.huang(n, alpha, cu) > 1e6 * bound
-    ends = (cu.arithmetic_per_cycle, cu.memory_per_cycle * (1 + alpha))
-    assert any(survey.hong_kim(n, alpha, cu) == pytest.approx(end) for end in ends)
-    assert survey.baghsorkhi(n, alpha, cu) == pytest.approx(arithmetic)
-
-
 def test_numbers_give_numbers() -> None:
     for model in MODELS.values():
         assert isinstance(model(16, 32, GTX_980), float)

@@ -108,16 +108,6 @@ def test_memory_queue_has_no_jump_where_it_fills(latency: float, trans: float, w
     assert below == pytest.approx(above, rel=1e-6)
 
 
-def test_execution_time_and_average_compute() -> None:
-    """By hand: 2.5 rounds of 10 000 cycles at 500 MHz are 0.05 ms.
-
-    160 instructions at 0.25 cycles and 8 shared cycles in 4 periods are 12 cycles each.
-    """
-    time = model.execution_time_ms(10_000, 2.5 * 32 * 16, 32, 16, 500)
-    assert time == pytest.approx(0.05, rel=1e-12)
-    assert model.average_compute_cycles(0.25, 160, 4, 8) == 12
-
-
 @pytest.mark.parametrize(
     ("inputs", "expected"),
     # docs/papers/equations.md, 1.5: inputs at 700/700; predicted ms at 700/700, 1000/400, 400/1000.
@@ -159,13 +149,6 @@ def test_a_period_and_its_case() -> None:
     delay = (1 + 0.7 * 8.98123) / 2
     assert found == pytest.approx([7, delay, 20 * delay / 5, (222 + 433.266) / 2, 5])
     assert model.kernel_round(inputs, GTX_980, 700, 1000).case == [11]
-
-
-def test_golden_cases_of_matrix_multiplication() -> None:
-    """equations.md, 1.5: compute-bound at 700/700 and 400/1000, memory-bound at 1000/400."""
-    inputs = warp_inputs(260.00671, 0.52646, 1600, 1324.99832, 63.68435, 32768)
-    found = model.kernel_round(inputs, GTX_980, np.array([700, 1000, 400]), [700, 400, 1000])
-    assert found.case.tolist() == [[9, 11, 9]]
 
 
 def test_the_equation_whose_conditions_hold() -> None:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mlscale.data.devices import device_keys, load_device
 from mlscale.errors import InputError
@@ -161,28 +159,6 @@ class TestFit:
         assert fit.slope == pytest.approx(222.78, abs=0.2)
         assert fit.offset == pytest.approx(277.32, abs=0.2)
         assert fit.r_squared > 0.9999
-
-    @given(
-        slope=st.floats(10, 1e4),
-        offset=st.floats(0.5, 500),
-        pairs=st.lists(
-            st.tuples(st.integers(3, 20), st.integers(3, 20)), min_size=2, max_size=12, unique=True
-        ),
-    )
-    @settings(max_examples=50)
-    def test_it_recovers_the_truth(
-        self, slope: float, offset: float, pairs: list[tuple[int, int]]
-    ) -> None:
-        engine, memory = (100.0 * np.array(column) for column in zip(*pairs, strict=True))
-        if len(set(engine / memory)) > 1:
-            latency = dram_latency_cycles(engine, memory, slope, offset)
-            fit = fit_dram_latency(engine, memory, latency)
-            assert (fit.slope, fit.offset) == pytest.approx((slope, offset), rel=1e-6)
-        if len(set(memory)) > 1:
-            delay = dram_delay_cycles(engine, memory, slope, offset)
-            fit = fit_dram_delay(engine, memory, delay)
-            assert (fit.slope, fit.offset) == pytest.approx((slope, offset), rel=1e-6)
-            assert fit.r_squared == pytest.approx(1)
 
     @pytest.mark.parametrize(
         ("fit", "columns", "message"),

@@ -4,9 +4,6 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from synthetic.profiled import profiles
 from synthetic.tidy import refused
 from synthetic.warps import GTX_980, KERNEL, derive
 
@@ -14,9 +11,7 @@ from mlscale.papers.wang_chu_inputs import (
     COUNTERS,
     WarpInputs,
     missing_counters,
-    nvprof_counters,
     require_counters,
-    uses_texture_path,
 )
 
 PER_REQUEST = [name for name in KERNEL if name.endswith("per_request")]
@@ -106,47 +101,6 @@ def test_flags(counters: dict[str, float], flags: list[str]) -> None:
     assert len(found) == len(flags)
     for words, flag in zip(flags, found, strict=True):
         assert words in flag.text
-
-
-@pytest.mark.parametrize(
-    ("counters", "expected"),
-    [  # by hand: more than 1.05 texture transactions per global load
-        ({"tex_cache_transactions": 106.0, "gld_transactions": 100.0}, 1.0),
-        ({"tex_cache_transactions": 104.0, "gld_transactions": 100.0}, 0.0),
-        ({"tex_cache_transactions": 106.0}, np.nan),
-        ({"tex_cache_transactions": 0.0}, 0.0),
-        ({"gld_transactions": 100.0}, np.nan),
-    ],
-)
-def test_texture_use_is_unknown_without_both_counters(
-    counters: dict[str, float], expected: float
-) -> None:
-    counted = nvprof_counters(profiles({name: [value] for name, value in counters.items()}))
-    np.testing.assert_array_equal(uses_texture_path(counted), [expected])
-
-
-@given(
-    scale=st.floats(0.01, 1e6),
-    counts=st.lists(st.floats(1, 1e6), min_size=6, max_size=6),
-    occupancy=st.floats(0.01, 1),
-)
-@settings(max_examples=50)
-def test_inputs_are_per_warp(scale: float, counts: list[float], occupancy: float) -> None:
-    """A launch of more warps, each alike, has the same inputs; all are in their range."""
-    totals = dict(zip([name for name in COUNTERS if "transactions" in name], counts, strict=True))
-    small = {**KERNEL, **totals, "achieved_occupancy": occupancy}
-    small["shared_store_transactions_per_request"] = 1.0
-    large = {
-        name: value * scale if name == "warps" or name.endswith("_transactions") else value
-        for name, value in small.items()
-    }
-    found, scaled = derive(small), derive(large)
-    for name in ("resident_warps", "global_transactions", "l2_hit_rate", "memory_instructions"):
-        assert getattr(scaled, name) == pytest.approx(getattr(found, name), rel=1e-9)
-    assert scaled.compute_instructions == pytest.approx(found.compute_instructions, abs=1e-6)
-    assert 0 <= found.l2_hit_rate <= 1
-    assert found.memory_instructions >= 1
-    assert found.compute_instructions >= 0
 
 
 def test_missing_counters_are_named_in_one_line() -> None:

@@ -8,7 +8,7 @@ import pytest
 from synthetic import exports
 from synthetic.warps import GTX_980, KERNEL, derive
 
-from mlscale.collect.counters import metrics
+from mlscale.collect.recording import metrics
 from mlscale.errors import InputError
 from mlscale.papers.wang_chu_inputs import COUNTERS, derive_inputs
 from mlscale.readers.mapping import lacking_for_nvprof

@@ -49,11 +49,6 @@ def test_new_groups_are_held(groups: int) -> None:
     assert 88.5 < held(scores) < 91.5
 
 
-def test_the_plain_quantile_would_hold_too_few() -> None:
-    scores, plain = drawn_scores(8)
-    assert held(plain) < held(scores) - 1.5
-
-
 def test_one_value_a_group_by_hand() -> None:
     """Each of 1, 2, 3, 4 but the largest is below the largest of the others: 75 % at level 1.
 

@@ -20,7 +20,7 @@ from mlscale import (
     Profiles,
     Surfaces,
 )
-from mlscale.model.contents import contents
+from mlscale.cli.show import contents
 from mlscale.predictors.base import predict_surfaces
 
 MID = made.GRID.mid

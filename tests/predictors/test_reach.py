@@ -55,6 +55,18 @@ def test_one_sided_reach_by_hand() -> None:
         assert np.isinf(most[:, :, 1]).all()
 
 
+def test_one_sided_reach_of_time_at_lower_memory_clocks_by_hand() -> None:
+    """Half the engine clock and 10/11 of memory's: from 5 % less to twice as long and 10 % more.
+
+    Those two are BEYOND_MEMORY, in logarithms; power keeps to neither side there.
+    """
+    base = HardwareConfig(32, 1000.0, 1100.0)
+    least, most = one_sided_reach("time", GRID, base)
+    assert least[1, :, 0].tolist() == [-0.05, -0.05]
+    assert most[1, :, 0] == pytest.approx([np.log(2) + 0.1, np.log(1.1) + 0.1])
+    assert np.isinf(one_sided_reach("power", GRID, base)[1][1, :, 0]).all()
+
+
 @pytest.mark.parametrize(
     ("quantity", "value", "ends"),
     [

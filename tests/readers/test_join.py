@@ -1,10 +1,18 @@
-"""Passes of counters and traces of one run joined; runs made by hand, and so what is expected."""
+"""Passes of counters and traces of one run joined, by the names that two tools give a kernel.
+
+Runs and names are made by hand, as the tools write them, and so is what is expected.
+"""
+
+from collections.abc import Sequence
+from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from synthetic.tidy import refused
 
 from mlscale import DataWarning
-from mlscale.readers.join import Kernel, join
+from mlscale.readers.join import Kernel, bare, common_names, join, plain, unscoped
 from mlscale.readers.launches import Facts, Key, LaunchSums, SummedFile
 from mlscale.readers.registry import Kind
 
@@ -49,11 +57,9 @@ def test_counters_alone_say_their_own_time() -> None:
 
 def test_what_only_the_trace_has_is_without_counters() -> None:
     both = a_run("trace.json", f=(TRACED_F, 3, 2.0, {}), g=(G, 1, 9.0, {}))
-    kernels = join([counts(), both])
-    assert [(kernel.name, kernel.counters) for kernel in kernels] == [
-        (F.kernel, {"a": 5.0}),
-        (G.kernel, {}),
-    ]
+    counted, traced = join([counts(), both])
+    assert (counted.name, counted.counters) == (F.kernel, {"a": 5.0})
+    assert (traced.name, traced.counters) == (G.kernel, {})
 
 
 @pytest.mark.parametrize("other", [G, F._replace(workgroups=9.0)], ids=["name", "grid"])
@@ -98,54 +104,135 @@ class TestPasses:
         assert kernel.time_s == pytest.approx(1.2e-3)
 
     def test_few_that_differ_keep_their_time_and_no_counter(self) -> None:
-        first = a_run("a.csv", f=(F, 20, 1.0, {"a": 1.0}), g=(G, 1, 1.0, {"a": 2.0}))
-        second = a_run("b.csv", f=(F, 19, 1.0, {"b": 1.0}))
-        with pytest.warns(DataWarning, match=r"^b.csv: other launches than .* \('g\(int\)'"):
-            kernels = join([first, second])
-        assert [kernel.counters for kernel in kernels] == [{"a": 1.0, "b": 1.0}, {}]
-
-    def test_the_pass_that_differs_from_the_first_is_named(self) -> None:
-        middle = a_run("middle.csv", f=(F, 20, 1.0, {"b": 1.0}), g=(G, 9, 1.0, {"b": 2.0}))
-        others = [
+        """The pass that differs from the others is named."""
+        first, last = (
             a_run(name, f=(F, 20, 1.0, {"a": 1.0}), g=(G, 4, 1.0, {"a": 2.0}))
             for name in ("a.csv", "c.csv")
-        ]
+        )
+        middle = a_run("middle.csv", f=(F, 20, 1.0, {"b": 1.0}), g=(G, 9, 1.0, {"b": 2.0}))
         with pytest.warns(DataWarning, match=r"^middle.csv: other launches than .* \('g\(int\)'"):
-            join([others[0], middle, others[1]])
+            kernels = join([first, middle, last])
+        assert [kernel.counters for kernel in kernels] == [{"a": 1.0, "b": 1.0}, {}]
 
-    def test_all_that_differ_are_refused(self) -> None:
-        with refused("^counts.csv: other launches than in the other passes: .* same launches$"):
-            join([counts(launches=20), counts(launches=10)])
-
-    def test_unlike_times_are_of_two_runs(self) -> None:
-        """As prefill and decode; of a launch below 50 us nothing is concluded."""
-        with refused("take 2 times as long as in counts.csv; .* ask about each alone"):
-            join([counts(1.0), counts(2.0)])
+    def test_times_of_short_launches_are_not_compared(self) -> None:
+        """Of a launch below 50 us nothing is concluded."""
         assert len(join([counts(0.02), counts(0.045)])) == 1
 
 
-class TestRefused:
-    def test_a_trace_of_another_program(self) -> None:
-        with refused(r"^trace.json: has no kernel of counts.csv, which has 'void f.* 'g\(int\)'"):
-            join([counts(), trace(key=G)])
+EACH = counts(key=F._replace(launch="1")), trace(key=TRACED_F._replace(launch="7"))
+SOME_TIMES = a_run("c.csv", f=(F, 1, 1.0, {"a": 1.0}), g=(G, 1, 0.0, {"a": 1.0}))
 
-    def test_a_machine_alone(self) -> None:
-        with refused("^sysinfo.csv: describes a machine, not kernels; give it beside"):
-            join([a_run("sysinfo.csv")])
 
-    def test_each_launch_of_counters_beside_a_trace(self) -> None:
-        message = "launches cannot be matched with those of counts.csv; leave out --each"
-        with refused(f"^trace.json: its {message}"):
-            join([counts(key=F._replace(launch="1")), trace(key=TRACED_F._replace(launch="7"))])
+@pytest.mark.parametrize(
+    ("runs", "skips", "message"),
+    [
+        ([counts(launches=20), counts(launches=10)], False,
+         "^counts.csv: other launches than in the other passes: .* same launches$"),
+        ([counts(1.0), counts(2.0)], False,  # as prefill and decode
+         "take 2 times as long as in counts.csv; .* ask about each alone"),
+        ([counts(), trace(key=G)], False,
+         r"^trace.json: has no kernel of counts.csv, which has 'void f.* 'g\(int\)'"),
+        ([a_run("sysinfo.csv")], False,
+         "^sysinfo.csv: describes a machine, not kernels; give it beside"),
+        (EACH, False,
+         "^trace.json: its launches cannot be matched with those of counts.csv; leave out --each"),
+        ([counts(0.0)], False, "has no times for 1 kernel .*--section SpeedOfLight$"),
+        ([counts(0.0)], True, "has no times for 1 kernel .*--section SpeedOfLight$"),
+        ([SOME_TIMES], False, "; or leave such kernels out with --skip-untimed$"),
+    ],
+)  # fmt: skip
+def test_refused(runs: Sequence[SummedFile], skips: bool, message: str) -> None:
+    with refused(message):
+        join(runs, skips)
 
-    @pytest.mark.parametrize("skips", [False, True])
-    def test_kernels_without_any_time(self, skips: bool) -> None:
-        with refused("has no times for 1 kernel .*--section SpeedOfLight$"):
-            join([counts(0.0)], skips)
-        some = a_run("c.csv", f=(F, 1, 1.0, {"a": 1.0}), g=(G, 1, 0.0, {"a": 1.0}))
-        if skips:
-            with pytest.warns(DataWarning, match=r"has no times for 1 kernel \('g.*; left out"):
-                assert len(join([some], skips)) == 1
-        else:
-            with refused("; or leave such kernels out with --skip-untimed$"):
-                join([some])
+
+def test_kernels_without_times_are_left_out_where_asked() -> None:
+    with pytest.warns(DataWarning, match=r"has no times for 1 kernel \('g.*; left out"):
+        assert len(join([SOME_TIMES], skip_untimed=True)) == 1
+
+
+IDENTIFIERS = st.text("abk_19", min_size=1, max_size=8).map(lambda name: f"k{name}")
+TYPES = st.sampled_from(["int", "float *", "const half *", "unsigned int", "n::Op<float>"])
+WRITINGS = [  # of one kernel: CUDA's demangler, the C++ library's, and others
+    "void at::native::(anonymous namespace)::v<(int)4, F<(bool)1>, S<char *, (long)1>>(int)",
+    "void at::native::(anonymous namespace)::v<4, F<true>, S<char*, 1l> >(int)",
+    "at::native::<unnamed>::v<4, F<true>, S<char*, 1>>(int) [clone .kd]",
+    "void at::native::<unnamed>::v<(int)4, F<(bool)1>, S<char *, (unsigned long)1>>(int) [37]",
+]
+LAMBDAS = [
+    "void g<(int)8, void n::h<n::s(T &)::[lambda() (instance 2)]::operator ()() const>>(const T *)",
+    "void g<8, n::h<n::s(T&)::{lambda()#2}::operator()() const> >(T const*)",
+]
+
+
+@st.composite
+def signatures(draw: st.DrawFn) -> tuple[str, str, str]:
+    """Scope and function, templates, arguments."""
+    scope = "".join(f"{name}::" for name in draw(st.lists(IDENTIFIERS, max_size=2)))
+    templates = draw(st.lists(TYPES | st.sampled_from(["(int)4", "(bool)0"]), max_size=3))
+    arguments = ", ".join(draw(st.lists(TYPES, max_size=3)))
+    listed = f"<{', '.join(templates)}>" if templates else ""
+    return scope + draw(IDENTIFIERS), listed, f"({arguments})"
+
+
+@given(signature=signatures())
+def test_at_each_shortening_it_is_the_only_kernel_of_its_function(
+    signature: tuple[str, str, str],
+) -> None:
+    function, templates, arguments = signature
+    whole = f"void {function}{templates}{arguments}"
+    base = function.rpartition("::")[2]
+    shortenings = [
+        f"{function}{templates}{arguments}".replace(" *", "*").replace(", ", ","),
+        f"{function}{templates}",
+        f"{base}{templates}",
+        base,
+    ]
+    for short in shortenings:
+        assert common_names([whole], [short]) == {short: whole}
+        assert common_names([short], [whole]) == {whole: short}
+    assert bare(whole) == base
+    assert unscoped(whole) == plain(f"{base}{templates}")
+
+
+@given(signature=signatures(), types=st.lists(TYPES, min_size=2, max_size=2, unique=True))
+def test_variants_are_never_taken_for_each_other(
+    signature: tuple[str, str, str], types: list[str]
+) -> None:
+    function, _, arguments = signature
+    one, other = (f"void {function}<{name}>{arguments}" for name in types)
+    assert common_names([one], [other]) == {}
+    assert common_names([one, other], [other]) == {other: other}
+    assert common_names([one, other], [function.rpartition("::")[2]]) == {}
+
+
+@pytest.mark.parametrize(("one", "other"), [*product(WRITINGS, WRITINGS), LAMBDAS])
+def test_as_each_tool_writes_it(one: str, other: str) -> None:
+    assert plain(one) == plain(other)
+    assert common_names([one], [other]) == {other: one}
+
+
+@pytest.mark.parametrize(
+    ("counted", "traced", "same"),
+    [
+        # CUDA's demangler writes T1 where the C++ library writes the type.
+        (["void f<(int)4, A>(int, T2)", "void f<(int)4, B>(int, T2)"],
+         ["void f<4, B>(int, B)", "void f<4, C>(int, C)"], {1: 0}),
+        (["f<int>(int)", "g"], ["f<int>(int)", "f", "void g"], {0: 0, 1: 2}),
+        (["void n::f<Op<int>>(T1::Params)"], ["void f<Op<int>>(Params)"], {0: 0}),
+        (["a::f(int)"], ["b::f(int)"], {}),
+        (["f<int>(int)", "f<int>(float)"], ["f<int>(T1)"], {}),  # ambiguous
+        (["f<int>", "f<float>"], ["f"], {}),
+        (["f(int)"], ["_Z1fi"], {}),  # mangled
+    ],
+)  # fmt: skip
+def test_finest_agreement_counts(
+    counted: list[str], traced: list[str], same: dict[int, int]
+) -> None:
+    expected = {traced[other]: counted[one] for one, other in same.items()}
+    assert common_names(counted, traced) == expected
+
+
+@given(name=st.text(max_size=40))
+def test_of_any_text_is_itself(name: str) -> None:
+    assert common_names([name], [name]) == {name: name}

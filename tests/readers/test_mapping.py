@@ -215,16 +215,17 @@ def test_cycles_are_of_the_counters_own_pass_and_of_one_die(time_us: int, cycles
 
 @pytest.mark.parametrize(
     ("formula", "value"),
-    [("100*{a}/({a}+{b})", 25.0), ("{a}-optional({z})", 1.0), ("minimum({b},2)", 2.0),
-     ("above({b},2)", 3.0)],
+    [
+        ("100*{a}/({a}+{b})", 25.0), ("{a}-optional({z})", 1.0), ("minimum({b},2)", 2.0),
+        ("above({b},2)", 3.0),
+        # Missing is not zero.
+        *((formula, math.nan) for formula in ("{a}/0", "time_s", "cycles({a})", "above({a},1)")),
+    ],
 )  # fmt: skip
 def test_the_language(formula: str, value: float) -> None:
-    assert Scope("ncu", {"a": 1.0, "b": 3.0}, {}, {}).first(["{z}", formula]) == (value, 1)
-
-
-@pytest.mark.parametrize("formula", ["{z}", "{a}/0", "time_s", "cycles({a})", "above({a},1)"])
-def test_missing_is_not_zero(formula: str) -> None:
-    assert math.isnan(Scope("ncu", {"a": 1.0}, {}, {"time_s": None}).first([formula])[0])
+    scope = Scope("ncu", {"a": 1.0, "b": 3.0}, {}, {"time_s": None})
+    position = -1 if math.isnan(value) else 1
+    assert scope.first(["{z}", formula]) == (pytest.approx(value, nan_ok=True), position)
 
 
 @pytest.mark.parametrize("formula", ["__import__('os')", "{a}**9", "[1]", "a.b", "{a} < 1"])

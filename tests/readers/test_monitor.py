@@ -2,12 +2,15 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from synthetic.tidy import refused
+from text_files import written
 
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
@@ -28,12 +31,6 @@ def row(table: Table, position: int = 0) -> dict[str, float]:
     return {name: float(values[position]) for name, values in table.numbers.items()}
 
 
-def written(folder: Path, text: str, name: str = "run.log") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
 # The same run in every form, made by hand: one sample a second, idle (50 W, 210 MHz), then at work
 # with 200 W and 1400 MHz, 300 W and 1410 MHz, 80 and 90 %, then idle. So two samples, 2000 ms, 250
 # W, 1405 MHz, 85 %.
@@ -51,96 +48,62 @@ def answer(*result: dict[str, Any]) -> str:
 
 
 RUN = [series(f"DEV_{metric}", values) for metric, values in METRICS.items()]
+HOURS = ("23:59:58", "23:59:59", "00:00:00", "00:00:01")
+DATES = [f"2026/02/0{3 + n // 2} {hour}.500" for n, hour in enumerate(HOURS)]
+
+
+def run_in(header: str, line: str, **others: Sequence[object]) -> str:
+    """The run: a header, and lines with {watts}, {mhz}, {use}, {date}, {hour}, {n}, and others."""
+    columns = {"watts": METRICS["POWER_USAGE"], "mhz": METRICS["SM_CLOCK"], "date": DATES,
+               "use": METRICS["GPU_UTIL"], "hour": HOURS, "n": range(4), **others}  # fmt: skip
+    return header + "".join(
+        line.format(**dict(zip(columns, cells, strict=True)))
+        for cells in zip(*columns.values(), strict=True)
+    )
+
+
+DMON = (
+    "# Time       gpu    pwr  gtemp     sm    mem   mclk   pclk \n"
+    "# HH:MM:SS   Idx      W      C      %      %    MHz    MHz \n"
+)
+DCGMI = "#Entity   GPUTL   POWER   SMCLK   MMCLK\nID                 W\n"
 FORMS: dict[str, tuple[str, str]] = {
-    "query": (
-        "nvidia-smi",
-        (
-            "timestamp, index, power.draw [W], clocks.current.sm [MHz], "
-            "clocks.current.memory [MHz], utilization.gpu [%]\n"
-            "2026/02/03 23:59:58.500, 0, 50.00 W, 210 MHz, 1215 MHz, 0 %\n"
-            "2026/02/03 23:59:59.500, 0, 200.00 W, 1400 MHz, 1215 MHz, 80 %\n"
-            "2026/02/04 00:00:00.500, 0, 300.00 W, 1410 MHz, 1215 MHz, 90 %\n"
-            "2026/02/04 00:00:01.500, 0, 50.00 W, 210 MHz, 1215 MHz, [N/A]\n"
-        ),
-    ),
-    "query without units, several powers": (
-        "nvidia-smi",
-        (
-            "power.draw.average [W], power.draw.instant [W], clocks.sm [MHz], clocks.mem [MHz], "
-            "utilization.gpu [%], timestamp\n"
-            "9, 50, 210, 1215, 0, 2026/02/03 23:59:58.500\n"
-            "200, [Not Supported], 1400, 1215, 80, 2026/02/03 23:59:59.500\n"
-            "9, 300, 1410, 1215, 90, 2026/02/04 00:00:00.500\n"
-            "9, 50, 210, 1215, 0, 2026/02/04 00:00:01.500\n"
-        ),
-    ),
-    "own script, saved by pandas": (
-        "nvidia-smi",
-        (
-            ",pid,power.draw,clocks.current.sm,clocks.current.memory,utilization.gpu,epoch\n"
-            '0,7,50,210,1215,0,"1740631704.75"\n1,7,200,1400,1215,80,1740631705.75\n'
-            "2,7,300,1410,1215,90,1740631706.75\n3,7,50,210,1215,0,1740631707.75\n"
-        ),
-    ),
-    "dmon past midnight": (
-        "nvidia-smi",
-        (
-            "# Time       gpu    pwr  gtemp     sm    mem   mclk   pclk \n"
-            "# HH:MM:SS   Idx      W      C      %      %    MHz    MHz \n"
-            " 23:59:58     0     50      -      0      -   1215    210 \n"
-            " 23:59:59     0    200      -     80      -   1215   1400 \n"
-            "# Time       gpu    pwr  gtemp     sm    mem   mclk   pclk \n"
-            "# HH:MM:SS   Idx      W      C      %      %    MHz    MHz \n"
-            " 00:00:00     0    300      -     90      -   1215   1410 \n"
-            " 00:00:01     0     50      -      0      -   1215    210 \n"
-        ),
-    ),
-    "dmon as CSV with dates": (
-        "nvidia-smi",
-        (
-            "#Date, Time, gpu, pwr, sm, mclk, pclk\n#YYYYMMDD, HH:MM:SS, Idx, W, %, MHz, MHz\n"
-            "20260203, 23:59:58, 0, 50, 0, 1215, 210\n20260203, 23:59:59, 0, 200, 80, 1215, 1400\n"
-            "20260204, 00:00:00, 0, 300, 90, 1215, 1410\n20260204, 00:00:01, 0, 50, 0, 1215, 210\n"
-        ),
-    ),
-    "dcgmi": (
-        "dcgm",
-        (
-            "#Entity   GPUTL   POWER   SMCLK   MMCLK\nID                 W\n"
-            "GPU 0     0       50      210     1215\nGPU 0     80      200     1400    1215\n\n"
-            "#Entity   GPUTL   POWER   SMCLK   MMCLK\nID                 W\n"
-            "GPU 0     90      300     1410    1215\nGPU-I 0   N/A     9       9       9\n"
-            "GPU 0     N/A     50      210     1215\n"
-        ),
-    ),
+    "query": ("nvidia-smi", run_in(
+        "timestamp, index, power.draw [W], clocks.current.sm [MHz], clocks.current.memory [MHz], "
+        "utilization.gpu [%]\n", "{date}, 0, {watts}.00 W, {mhz} MHz, 1215 MHz, {percent}\n",
+        percent=["0 %", "80 %", "90 %", "[N/A]"])),
+    "query without units, several powers": ("nvidia-smi", run_in(
+        "power.draw.average [W], power.draw.instant [W], clocks.sm [MHz], clocks.mem [MHz], "
+        "utilization.gpu [%], timestamp\n", "{average}, {instant}, {mhz}, 1215, {use}, {date}\n",
+        average=[9, 200, 9, 9], instant=[50, "[Not Supported]", 300, 50])),
+    "own script, saved by pandas": ("nvidia-smi", run_in(
+        ",pid,power.draw,clocks.current.sm,clocks.current.memory,utilization.gpu,epoch\n",
+        "{n},7,{watts},{mhz},1215,{use},{quote}174063170{n}.75{quote}\n", quote=['"', *[""] * 3])),
+    "dmon past midnight": ("nvidia-smi", run_in(
+        DMON, " {hour}     0    {watts}      -     {use}      -   1215    {mhz} \n{again}",
+        again=["", DMON, "", ""])),
+    "dmon as CSV with dates": ("nvidia-smi", run_in(
+        "#Date, Time, gpu, pwr, sm, mclk, pclk\n#YYYYMMDD, HH:MM:SS, Idx, W, %, MHz, MHz\n",
+        "2026020{day}, {hour}, 0, {watts}, {use}, 1215, {mhz}\n", day=[3, 3, 4, 4])),
+    "dcgmi": ("dcgm", run_in(
+        DCGMI, "GPU 0     {percent}      {watts}     {mhz}    1215\n{again}",
+        percent=[0, 80, 90, "N/A"],
+        again=["", f"\n{DCGMI}", "GPU-I 0   N/A     9       9       9\n", ""])),
     "Prometheus": ("dcgm", answer(*RUN)),
-    "rocm-smi": (
-        "rocm-smi",
-        "".join(
-            "WARNING: AMD GPU device(s) is/are in a low-power state.\n"
-            "device,Card Series,Average Graphics Package Power (W),GPU use (%),mclk clock speed:,"
-            f"sclk clock speed:\ncard0,Made GPU,{watts},{use},(1215Mhz),({mhz}Mhz)  \n\n"
-            for watts, use, mhz in ((50, 0, 210), (200, 80, 1400), (300, 90, 1410), (50, 0, 210))
-        ),
-    ),
-    "amd-smi metric, of two dies": (
-        "amd-smi",
-        (
-            "timestamp,gpu,gfx_activity,vcn,socket_power,gfx_0_clk,gfx_1_clk,gfx_2_clk,mem_0_clk\n"
-            "1786553852,0,0,\"['N/A', 'N/A']\",50,N/A,N/A,N/A,1215\n"
-            "1786553853,0,80,N/A,200,1390,1410,N/A,1215\n\n"
-            "1786553854,0,90,N/A,300,1400,1420,N/A,1215\n1786553855,0,0,N/A,50,210,210,N/A,1215\n"
-        ),
-    ),
-    "amd-smi monitor": (
-        "amd-smi",
-        (
-            "timestamp,gpu,xcp,power_usage,gfx_clk,gfx,mem_clock,vram_used\n"
-            "1786553852,0,0,50,210,0,1215,285\n1786553853,0,0,200,1400,80,1215,285\n"
-            "1786553854,0,0,300,1410,90,1215,285\n1786553855,0,0,50,210,0,1215,285\n"
-        ),
-    ),
-}
+    "rocm-smi": ("rocm-smi", run_in(
+        "",
+        "WARNING: AMD GPU device(s) is/are in a low-power state.\n"
+        "device,Card Series,Average Graphics Package Power (W),GPU use (%),mclk clock speed:,"
+        "sclk clock speed:\ncard0,Made GPU,{watts},{use},(1215Mhz),({mhz}Mhz)  \n\n")),
+    "amd-smi metric, of two dies": ("amd-smi", run_in(
+        "timestamp,gpu,gfx_activity,vcn,socket_power,gfx_0_clk,gfx_1_clk,gfx_2_clk,mem_0_clk\n",
+        "178655385{n},0,{use},{vcn},{watts},{dies},N/A,1215\n{blank}",
+        vcn=["\"['N/A', 'N/A']\"", *["N/A"] * 3], blank=["", "\n", "", ""],
+        dies=["N/A,N/A", "1390,1410", "1400,1420", "210,210"])),
+    "amd-smi monitor": ("amd-smi", run_in(
+        "timestamp,gpu,xcp,power_usage,gfx_clk,gfx,mem_clock,vram_used\n",
+        "178655385{n},0,0,{watts},{mhz},{use},1215,285\n")),
+}  # fmt: skip
 WITHOUT_TIMES = ("dcgmi", "rocm-smi")
 
 
@@ -184,54 +147,60 @@ def test_shares_of_dmon_are_in_percent(tmp_path: Path) -> None:
 A100 = {"cu_count": 108, "memory_mhz": 1215}
 # Of real files, numbers by awk: means of a column over the lines named here, which a tenth of the
 # column's highest value picks out. What is given, and what the rows hold.
-REAL: dict[str, tuple[dict[str, Any], list[dict[str, float]]]] = {
+DOCS = Path(__file__).parents[2] / "docs"
+REAL: dict[str, tuple[dict[str, Any], dict[str, float]]] = {
     # Lines 61 to 261: 167 samples of 0.1 s.
     "traces/dcgmi_dmon/a100_bfs_1005.txt": (
         {"device": "a100-sxm4-40gb", "interval_s": 0.1, "base": A100},
-        [{"time_ms": 16700, "engine_mhz": 1005, "memory_mhz": 1215, "power_w": 103.551,
-          "gr_engine_active": 0.388754, "sm_active": 0.168946, "dram_active": 0.0308204}],
+        {"time_ms": 16700, "engine_mhz": 1005, "memory_mhz": 1215, "power_w": 103.551,
+          "gr_engine_active": 0.388754, "sm_active": 0.168946, "dram_active": 0.0308204},
     ),
     # Lines 91 to 1990, from 11:16:58.590 to 11:33:20.896, and a sample of 0.103 s; a gap inside.
     "traces/nvidia_smi_query/a100_falcon7b.csv": (
         {"device": "a100-sxm4-40gb", "base": {**A100, "engine_mhz": 1410}},
-        [{"time_ms": 982_306 + 103, "power_w": 131.962, "gpu_utilisation": 0.840237}],
+        {"time_ms": 982_306 + 103, "power_w": 131.962, "gpu_utilisation": 0.840237},
     ),
     # Line 65 to the end, 02:24:41.678 to 02:25:36.486, and 0.109 s; 497 of 502 at 8001 MHz.
     "traces/nvidia_smi_query/laptop_gpu_nounits.csv": (
         {"device": "laptop", "base": {"cu_count": 20}},
-        [{"time_ms": 54_808 + 109, "engine_mhz": 1872, "memory_mhz": 8001, "power_w": 69.6203}],
+        {"time_ms": 54_808 + 109, "engine_mhz": 1872, "memory_mhz": 8001, "power_w": 69.6203},
     ),
     # Power alone, from 18.81 W, the 95th percentile 106.6: lines 30 to 53, 15:59:00.684 to
     # 15:59:02.988, of 62.7 W or more, and 0.1 s.
     "traces/nvidia_smi_query/rtxa4500_power_only.csv": (
         {"device": "a4500", "base": {"cu_count": 56, "engine_mhz": 1600, "memory_mhz": 8001}},
-        [{"time_ms": 2304 + 100, "engine_mhz": 1600, "power_w": 83.1658}],
+        {"time_ms": 2304 + 100, "engine_mhz": 1600, "power_w": 83.1658},
     ),
     # The one row; power.draw.instant, not power.draw.
     "traces/nvidia_smi_query/h100_all_fields_load.csv": (
         {"time_ms": 10},
-        [{"cu_count": 132, "time_ms": 10, "engine_mhz": 1980, "memory_mhz": 2619,
-          "power_w": 625.68, "gpu_utilisation": 1.0, "memory_copy_utilisation": 0.11}],
+        {"cu_count": 132, "time_ms": 10, "engine_mhz": 1980, "memory_mhz": 2619,
+          "power_w": 625.68, "gpu_utilisation": 1.0, "memory_copy_utilisation": 0.11},
     ),
     "traces/nvidia_smi_dmon/h100_load.txt": (
         {"interval_s": 1, "device": "h100-sxm5"},
-        [{"time_ms": 5000, "engine_mhz": 1980, "memory_mhz": 2619, "power_w": 633.6}],
+        {"time_ms": 5000, "engine_mhz": 1980, "memory_mhz": 2619, "power_w": 633.6},
     ),
     # GPU 0 has 5 % at first, so is idle; the others begin then. All eight draw 985, 1499, 1933 W.
     "traces/nvidia_smi_dmon/h800x8.txt": (
         {"interval_s": 5, "device": "h800", "base": {"cu_count": 132}},
-        [{"time_ms": 15_000, "power_w": (985 + 1499 + 1933) / 3, "gpu_count": 8}],
+        {"time_ms": 15_000, "power_w": (985 + 1499 + 1933) / 3, "gpu_count": 8},
     ),
     # A script's own columns before and between nvidia-smi's: all five rows, 4.2541 s and 1.0611.
     "cases/1-first-column-unknown.csv": (
         {"device": "rtx3090", "base": {"memory_mhz": 9501}},
-        [{"time_ms": 5315.1996, "engine_mhz": 1683, "power_w": 121.6248}],
+        {"time_ms": 5315.1996, "engine_mhz": 1683, "power_w": 121.6248},
+    ),
+    # By hand, samples 4 to 9: POWER, and SMCLK but for the idle seventh.
+    f"{DOCS}/logs/gemm-dcgmi.txt": (
+        {"device": "a100-sxm4-40gb", "interval_s": 0.1, "base": A100},
+        {"power_w": (231.4 + 292.7 + 298.1 + 261.5 + 297.9 + 289.3) / 6, "engine_mhz": 1404},
     ),
     # Lines 3 and 4, a second apart.
     "cases/6-rocm-smi-epoch-column.csv": (
         {},
-        [{"cu_count": 104, "time_ms": 2000, "engine_mhz": 1695, "memory_mhz": 1600, "power_w": 280,
-          "memory_copy_utilisation": 0.35}],
+        {"cu_count": 104, "time_ms": 2000, "engine_mhz": 1695, "memory_mhz": 1600, "power_w": 280,
+          "memory_copy_utilisation": 0.35},
     ),
 }  # fmt: skip
 
@@ -239,13 +208,10 @@ REAL: dict[str, tuple[dict[str, Any], list[dict[str, float]]]] = {
 @QUIET
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_log_gives_the_means_of_its_busy_span(data_folder: Path, name: str) -> None:
-    given, rows = REAL[name]
+    given, expected = REAL[name]
     table = table_of(data_folder / name, Given(**given))
-    assert len(table) == len(rows)
-    for position, expected in enumerate(rows):
-        of_table = row(table, position)
-        got = {column: of_table[column] for column in expected}
-        assert got == pytest.approx(expected, rel=1e-5)
+    assert len(table) == 1
+    assert row(table) == pytest.approx(row(table) | expected, rel=1e-5)
 
 
 IDLE = "has no busy span: gpu_utilisation is at most 0, the GPU is idle"
@@ -259,7 +225,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_real_log_of_an_idle_gpu_is_refused(data_folder: Path, name: str) -> None:
-    with pytest.raises(InputError, match=REFUSED[name]):
+    with refused(REFUSED[name]):
         table_of(data_folder / "traces" / name)
 
 
@@ -333,26 +299,20 @@ def test_gpus_in_columns_of_their_own_are_side_by_side(tmp_path: Path) -> None:
 
 
 @QUIET
-@pytest.mark.parametrize(("unit", "watts"), [("W", [20.5, 90.5]), ("%", None)])
-def test_afterburner_says_the_units_in_lines_of_their_own(
-    tmp_path: Path, unit: str, watts: list[float] | None
-) -> None:
+def test_afterburner_says_the_units_in_lines_of_their_own(tmp_path: Path) -> None:
     """The form of a public log; its power is in watts or in percent of the limit."""
     at = "07-12-2024 23:49:4"
     text = (
         f"00, {at}6, Hardware monitoring log v1.6 \n01, {at}6, Radeon RX 560 Series\n"
         f"02, {at}6, CPU clock ,Core clock ,Power \n03, {at}6, 0 ,MHz ,0.000 ,5000.000 ,10 , , ,\n"
-        f"03, {at}6, 2 ,{unit} ,0.000 ,300.000 ,10 , , ,%.1f\n"
+        f"03, {at}6, 2 ,W ,0.000 ,300.000 ,10 , , ,%.1f\n"
         f"80, {at}6, 3775.0 ,214.0 ,20.5 \n80, {at}7, 3775.0 ,1214.0 ,90.5 \n"
     )
-    path = written(tmp_path, text)
-    if watts is None:
-        with pytest.raises(InputError, match="a log needs power, or a clock with utilisation"):
-            read_log(path)
-    else:
-        [log] = read_log(path)
-        assert log.columns["power_w"].tolist() == watts
-        assert log.columns["engine_mhz"].tolist() == [214, 1214]
+    [log] = read_log(written(tmp_path, text))
+    assert log.columns["power_w"].tolist() == [20.5, 90.5]
+    assert log.columns["engine_mhz"].tolist() == [214, 1214]
+    with refused("a log needs power, or a clock with utilisation"):
+        read_log(written(tmp_path, text.replace("2 ,W", "2 ,%")))
 
 
 def test_gpustat_is_read(tmp_path: Path) -> None:
@@ -392,101 +352,58 @@ def test_pauses_that_power_alone_tells_are_told_in_every_form(tmp_path: Path, fo
 
 
 HEADER = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.current.memory\n"
-BAD: dict[str, tuple[str, str]] = {
-    "no log": (
-        "a,b\n1,2\n",
-        r"its columns 'a', 'b' tell nothing of a GPU; .*'mlscale import --help'",
-    ),
-    "only MIG": (
-        "#Entity GRACT\nID\nGPU-I 0 0.5\n",
-        r"is of dcgmi dmon but has no samples of a whole GPU",
-    ),
-    "word": (HEADER + "1,0,9,9,fast,9\n", r"row 2, column 'clocks.current.sm': 'fast' is not a"),
-    "comma": (HEADER + '1,0,"9,51",9,9,9\n', r"column 'power.draw': '9,51' .* decimal comma"),
-    "no time": (HEADER + "noon,0,9,9,9,9\n", r"row 2, column 'timestamp': 'noon' is no time such"),
-    "GHz": (HEADER + "1,0,200,99,1.4,1215\n2,0,200,99,1.4,1215\n", r"1.4 MHz cannot be, no GPU"),
-    "flat power": (
-        "timestamp,power.draw\n1,200\n2,210\n",
-        r"power_w is at most 210, at least 200: the run's start and end do not show",
-    ),
-    "two GPUs without an index": (
-        "timestamp,power.draw\n" + "".join(f"{n},200\n{n}.001,300\n" for n in range(9)),
-        r"is of several GPUs that cannot be told apart",
-    ),
-    "a header alone": (
-        "timestamp,index,mig.mode.current,power.draw\n",
-        r"has no samples of a whole GPU",
-    ),
-    "two names of one index": (
-        "timestamp,index,name,power.draw\n1,0,NVIDIA A100,200\n2,0,NVIDIA H100,200\n",
-        r"GPU 0 is named NVIDIA A100 and NVIDIA H100; give the samples of each",
-    ),
-    "a clock set back": (  # by an hour, as in October
-        HEADER + "7200,0,200,99,1400,1215\n7201,0,200,99,1400,1215\n3602,0,200,99,1400,1215\n",
-        r"row 4: is 3599 s before the sample above: the clock was set back; give the rows of one",
-    ),
-    "a column twice": (
-        "timestamp,index,power.draw,power.draw\n1,0,200,300\n2,0,200,300\n",
-        r"column 'power.draw' is there twice, with other values; keep one",
-    ),
-    "two hosts": (
-        answer(RUN[0], series("DEV_POWER_USAGE", [1], Hostname="n2")),
-        r"is of the hosts n1, n2; ask for one",
-    ),
-    "other metrics": (
-        answer(series("NONE", [1])),
-        r"is of Prometheus but has no samples .* without their names",
-    ),
-    "other series": (
-        '{"data": {"resultType": "matrix", "result": [1]}}',
-        r"is no answer of Prometheus to a query",
-    ),
-    "one time stamp": (
-        HEADER + "1,0,200,99,1400,1215\n" * 2,
-        r"does not say how long the run took; give --interval",
-    ),
-    "watts that are milliwatts": (
-        "timestamp,power_w\n1,30000\n2,230000\n",
-        r"column 'power_w': 230000 W is more than a GPU draws: is it in mW, .* \[W\] or \[mW\]",
-    ),
-    "milliwatts that are watts": (
-        "timestamp,gpu power (mW)\n1,30\n2,230\n",
-        r"column 'gpu power \(mW\)': 230 mW is less than a GPU draws: is it in W\?",
-    ),
-    "gigahertz that are megahertz": (
-        "timestamp,power_w,SM clock (GHz)\n1,30,1500\n2,230,1500\n",
-        r"column 'SM clock \(GHz\)': 1500 GHz is no GPU's clock: in which unit is it\?",
-    ),
-    "two powers": (
-        "timestamp,GPU power sampled [W],GPU power timed [W]\n1,30,31\n2,230,231\n",
-        r"'GPU power sampled \[W\]' and 'GPU power timed \[W\]' may each be power_w; take out",
-    ),
-    "a table of runs": (
-        "coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,90,150\n",
-        r"of a log, title the column 'time/ms' 'timestamp'",
-    ),
-    "a table of runs, by falling clocks": (
-        "coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,130,150\n",
-        r"table of runs .*--map 'engine_mhz=coreF,memory_mhz=memF,time_ms=time/ms,power_w=power/W'",
-    ),
-    "more than all": (
-        HEADER + "1,0,200,247,1400,1215\n",
-        r"row 2, column 'utilization.gpu': 2.47 of the whole cannot be, .* of percent to 100",
-    ),
-    "DCGM's shares in percent": (
-        "#Entity GRACT\nID\nGPU 0 0\nGPU 0 95\n",
-        r"row 4, column 'GRACT': 95 of the whole cannot be, .*; give it from 0 to 1",
-    ),
-    "only MIG, by its mode": (
-        HEADER.replace("\n", ",mig.mode.current\n") + "1,0,200,[N/A],1400,1215,Enabled\n",
-        r"has no samples of a whole GPU; MIG",
-    ),
-    "partitions": (
-        "timestamp,gpu,xcp,power_usage,gfx_clk,gfx\n1,0,0,500,2100,95\n1,0,1,500,N/A,N/A\n",
-        r"is of amd-smi monitor --csv but has no samples of a whole GPU; .* other parts",
-    ),
-    "one sample": (HEADER + "1,0,200,99,1400,1215\n", r"give --time MS \(of the whole run"),
-}
+BUSY = "200,99,1400,1215\n"
+# A file, and what it is refused with.
+BAD = [
+    ("a,b\n1,2\n", r"its columns 'a', 'b' tell nothing of a GPU; .*'mlscale import --help'"),
+    (HEADER + "1,0,9,9,fast,9\n", r"row 2, column 'clocks.current.sm': 'fast' is not a"),
+    (HEADER + '1,0,"9,51",9,9,9\n', r"column 'power.draw': '9,51' .* decimal comma"),
+    (HEADER + "noon,0,9,9,9,9\n", r"row 2, column 'timestamp': 'noon' is no time such"),
+    (HEADER + f"1,0,{BUSY}", r"give --time MS \(of the whole run"),  # one sample
+    (HEADER + f"1,0,{BUSY}" * 2, r"does not say how long the run took; give --interval"),
+    # The run's ends do not show; GPUs that cannot be told apart; a clock set back, as in October.
+    ("timestamp,power.draw\n1,200\n2,210\n",
+     r"power_w is at most 210, at least 200: the run's start and end do not show"),
+    ("timestamp,power.draw\n" + "".join(f"{n},200\n{n}.001,300\n" for n in range(9)),
+     r"is of several GPUs that cannot be told apart"),
+    ("timestamp,index,name,power.draw\n1,0,NVIDIA A100,200\n2,0,NVIDIA H100,200\n",
+     r"GPU 0 is named NVIDIA A100 and NVIDIA H100; give the samples of each"),
+    (HEADER + "".join(f"{s},0,{BUSY}" for s in (7200, 7201, 3602)),
+     r"row 4: is 3599 s before the sample above: the clock was set back; give the rows of one"),
+    # No samples of a whole GPU: a header alone, and parts of a GPU.
+    ("timestamp,index,mig.mode.current,power.draw\n", r"has no samples of a whole GPU"),
+    ("#Entity GRACT\nID\nGPU-I 0 0.5\n", r"is of dcgmi dmon but has no samples of a whole GPU"),
+    (HEADER.replace("\n", ",mig.mode.current\n") + "1,0,200,[N/A],1400,1215,Enabled\n",
+     r"has no samples of a whole GPU; MIG"),
+    ("timestamp,gpu,xcp,power_usage,gfx_clk,gfx\n1,0,0,500,2100,95\n1,0,1,500,N/A,N/A\n",
+     r"is of amd-smi monitor --csv but has no samples of a whole GPU; .* other parts"),
+    # Answers of Prometheus.
+    (answer(RUN[0], series("DEV_POWER_USAGE", [1], Hostname="n2")),
+     r"is of the hosts n1, n2; ask for one"),
+    (answer(series("NONE", [1])), r"is of Prometheus but has no samples .* without their names"),
+    ('{"data": {"resultType": "matrix", "result": [1]}}', r"is no answer of Prometheus to a query"),
+    # Numbers in another unit than the column says.
+    (HEADER + "1,0,200,99,1.4,1215\n" * 2, r"1.4 MHz cannot be, no GPU"),
+    ("timestamp,power_w\n1,30000\n2,230000\n",
+     r"column 'power_w': 230000 W is more than a GPU draws: is it in mW, .* \[W\] or \[mW\]"),
+    ("timestamp,gpu power (mW)\n1,30\n2,230\n",
+     r"column 'gpu power \(mW\)': 230 mW is less than a GPU draws: is it in W\?"),
+    ("timestamp,power_w,SM clock (GHz)\n1,30,1500\n2,230,1500\n",
+     r"column 'SM clock \(GHz\)': 1500 GHz is no GPU's clock: in which unit is it\?"),
+    (HEADER + "1,0,200,247,1400,1215\n",
+     r"row 2, column 'utilization.gpu': 2.47 of the whole cannot be, .* of percent to 100"),
+    ("#Entity GRACT\nID\nGPU 0 0\nGPU 0 95\n",
+     r"row 4, column 'GRACT': 95 of the whole cannot be, .*; give it from 0 to 1"),
+    # Columns of one meaning, and tables of runs, the second by falling clocks.
+    ("timestamp,index,power.draw,power.draw\n1,0,200,300\n2,0,200,300\n",
+     r"column 'power.draw' is there twice, with other values; keep one"),
+    ("timestamp,GPU power sampled [W],GPU power timed [W]\n1,30,31\n2,230,231\n",
+     r"'GPU power sampled \[W\]' and 'GPU power timed \[W\]' may each be power_w; take out"),
+    ("coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,90,150\n",
+     r"of a log, title the column 'time/ms' 'timestamp'"),
+    ("coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,130,150\n",
+     r"table of runs .*--map 'engine_mhz=coreF,memory_mhz=memF,time_ms=time/ms,power_w=power/W'"),
+]  # fmt: skip
 
 
 def test_parts_of_a_gpu_are_passed_over(tmp_path: Path) -> None:
@@ -516,12 +433,10 @@ def test_the_power_limit_of_a_run_is_the_median_of_its_busy_span(
     assert row(table_of(written(tmp_path, text), MADE))["power_cap_w"] == 350
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_a_bad_log_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
-    text, message = BAD[case]
-    with pytest.raises(InputError, match=message) as caught:
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_a_bad_log_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with refused(message):
         table_of(written(tmp_path, text))
-    assert "\n" not in str(caught.value)
 
 
 def own(*rows: tuple[float, float, float, float]) -> str:
@@ -566,30 +481,21 @@ def test_what_may_mislead_is_told(tmp_path: Path, case: str) -> None:
     assert {name: values[name] for name in expected} == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("was_set", "runs_at", "says"),
-    [
-        (1410, 1410, None),
-        (1420, 1420, None),
-        (1600, 1410, "engine_mhz was set to 1600, but ran at"),
-    ],
-)
+@pytest.mark.parametrize("was_set", [1410, 1420, 1600])
 def test_a_clock_is_the_one_that_was_set_unless_it_was_not_kept(
-    tmp_path: Path, was_set: float, runs_at: float, says: str | None
+    tmp_path: Path, was_set: float
 ) -> None:
     """1420 MHz are 0.7 % above the sampled 1410, 1600 are 13 %; --base or DCGM's SACLK say it."""
     path = written(tmp_path, own((1, 200, 99, 1410), (2, 200, 99, 1410)))
     given = replace(MADE, base={**MADE.base, "engine_mhz": was_set})
-    told = None
-    if says:
-        with pytest.warns(DataWarning, match=says):
-            table = table_of(path, given)
-        told = f"#Entity GRACT SMCLK SACLK\nID\nGPU 0 0.9 1410 {was_set}\n"
-        with pytest.warns(DataWarning, match=says):
-            table_of(written(tmp_path, told), replace(MADE, time_ms=1.0))
-    else:
-        table = table_of(path, given)
-    assert row(table)["engine_mhz"] == runs_at
+    if was_set < 1600:
+        assert row(table_of(path, given))["engine_mhz"] == was_set
+        return
+    with pytest.warns(DataWarning, match="engine_mhz was set to 1600, but ran at"):
+        assert row(table_of(path, given))["engine_mhz"] == 1410
+    dcgm = written(tmp_path, f"#Entity GRACT SMCLK SACLK\nID\nGPU 0 0.9 1410 {was_set}\n")
+    with pytest.warns(DataWarning, match="engine_mhz was set to 1600, but ran at"):
+        table_of(dcgm, replace(MADE, time_ms=1.0))
 
 
 def two_gpus(mhz: float = 1400, use: float = 99) -> str:
@@ -617,7 +523,7 @@ def test_one_gpu_is_chosen(tmp_path: Path) -> None:
     path = written(tmp_path, two_gpus())
     chosen = table_of(path, replace(MADE, gpu="10"))
     assert (chosen.text["kernel"], row(chosen)["power_w"]) == (["run"], 400)
-    with pytest.raises(InputError, match=r"run.log: has nothing of GPU 7; is of GPUs 0 \(\d"):
+    with refused(r"run.log: has nothing of GPU 7; is of GPUs 0 \(\d"):
         table_of(path, replace(MADE, gpu="7"))
 
 

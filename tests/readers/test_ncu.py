@@ -1,87 +1,20 @@
-"""Nsight Compute's pages and its text: real files, and made ones worked out by hand.
-
-Times of the real files were summed up by pandas, their metrics are read off them.
-"""
+"""Nsight Compute's pages and its text: made ones, by hand (real ones: test_exports.py)."""
 
 from pathlib import Path
 
 import pytest
-from summed_runs import only, run_of, run_of_text, totals
+from summed_runs import only, run_of_text, totals
 from synthetic.exports import NCU, NCU_TEXT, long_page, long_rows, wide_page
+from synthetic.tidy import refused
+from synthetic.traces import gpu_trace
 
-from mlscale import InputError
 from mlscale.readers import files, ncu
+from mlscale.readers.launches import Key
 
-H100 = Path(__file__).parents[1] / "h100"
 TIME, READ = "gpu__time_duration.sum", "dram__bytes_read.sum"
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
 K = "void k<int, 2>(float *, int)"
-
-
-class TestRealFiles:
-    @pytest.mark.parametrize(
-        ("name", "groups", "launches", "time_ms"),
-        [
-            ("profiler-exports/ncu_details/rtx5070_ncu2026.2_gemm_tiled.csv", 1, 1, 10.195552),
-            ("profiler-exports/ncu_details/v100_2020_12col_resaved.csv", 1, 7, 1.48768),
-            ("profiler-exports/ncu_raw/b200_torch_sdpa_flash.csv", 2, 16, 3.262944),
-            ("traces/ncu_details_csv/b200_cublaslt_base_units.csv", 1, 1, 0.40624),
-            ("traces/ncu_details_csv/rtx5090_kernel0003_details.csv", 1, 1, 0.02342),
-            ("traces/ncu_details_csv/torch_gcn_nvtx.csv", 11, 12, 0.067008),
-            ("traces/ncu_raw_csv/b200_flashinfer_raw.csv", 2, 6, 0.133952),
-            ("traces/ncu_details_text/rtx4090_flashinfer_issue188.txt", 1, 1, 0.27216),
-            ("traces/ncu_details_text/rtx_utf16_windows.txt", 2, 6, 157.53649),
-            ("traces/ncu_metrics_text/torch_gcn_nvtx.txt", 13, 14, 0.07942),
-            ("traces/ncu_metrics_text/rtx4070l_pfac_windows.txt", 14, 18, 0.0),  # it says no time
-        ],
-    )
-    @pytest.mark.parametrize("for_arrow", [0, 1 << 40], ids=["arrow", "csv"])
-    def test_launches_and_time(
-        self, data_folder: Path, monkeypatch: pytest.MonkeyPatch,
-        name: str, groups: int, launches: int, time_ms: float, for_arrow: int,
-    ) -> None:  # fmt: skip
-        """The tables by Arrow and by the csv module."""
-        monkeypatch.setattr(files, "LEAST_FOR_ARROW", for_arrow)
-        run = run_of(data_folder / name)
-        assert run.kind.tool == "ncu"
-        assert totals(run) == (groups, launches, pytest.approx(time_ms, abs=1e-9))
-
-    def test_a_raw_page_of_this_year(self) -> None:
-        run = run_of(H100 / "ncu-gemm.csv")
-        [(key, sums)] = run.groups.items()
-        assert key == ("nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT", 132, 384, "")
-        assert sums.time_s == pytest.approx(1_405_248e-9)
-        assert sums.means()[READ] == 1_250_027_264
-        assert run.facts.seen == {
-            "device_name": {"NVIDIA H100 80GB HBM3": 1}, "engine_mhz": {1572.923: 1},
-            "memory_mhz": {2618.855: 1}, "memory_limit_mhz": {2619: 1}, "cu_count": {132: 1},
-        }  # fmt: skip
-        assert run.facts.application == "python3.12"
-
-    def test_sections_of_a_text(self, data_folder: Path) -> None:
-        run = run_of(data_folder / "traces/ncu_details_text/rtx4090_flashinfer_issue188.txt")
-        assert only(run).means()[DRAM] == 94.59
-        assert run.facts.seen == {"engine_mhz": {2230: 1}, "memory_mhz": {10240: 1}}
-        [key] = run.groups
-        assert (key.workgroups, key.workgroup_size) == (1024, 128)
-
-    @pytest.mark.parametrize(
-        ("name", "message"),
-        [
-            ("profiler-exports/ncu_failed/no_csv_application_error.csv",
-             r"no kernel launch; the profiler says: ==ERROR== The application returned an error"),
-            ("traces/ncu_details_text/rtx40_failed_nan.txt",
-             r"no kernel launch with a positive time \(1 without\); .*==ERROR== LaunchFailed$"),
-            ("traces/ncu_summary_per_kernel/jetson_thor_saxpy.csv",
-             "row 1: Nsight Compute's summary of kernels is not read; export the launches: ncu"),
-            ("traces/ncu_summary_per_kernel/rtx40_heat3d.txt",
-             "row 45: a summary of kernels is not read; export the launches: ncu --import"),
-        ],
-    )  # fmt: skip
-    def test_refused(self, data_folder: Path, name: str, message: str) -> None:
-        with pytest.raises(InputError, match=message):
-            run_of(data_folder / name)
 
 
 @pytest.mark.parametrize("page", [long_page(), wide_page()], ids=["details", "raw"])
@@ -106,7 +39,11 @@ def test_a_launch_in_two_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert totals(whole) == (1, 9, pytest.approx(0.045))
 
 
-def test_output_of_the_program_around_and_between(tmp_path: Path) -> None:
+@pytest.mark.parametrize("for_arrow", [0, 1 << 40], ids=["arrow", "csv"])
+def test_output_of_the_program_around_and_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, for_arrow: int
+) -> None:
+    monkeypatch.setattr(files, "LEAST_FOR_ARROW", for_arrow)
     rows = long_rows(0) + "step 1, loss 2\n" + long_rows(1) + "==PROF== Disconnected\nbye, 1\n"
     text = long_page(rows, before="device: GPU\nID, name\n==PROF== Disconnected from process 77\n")
     assert totals(run_of_text(tmp_path, text)) == (1, 2, pytest.approx(0.02))
@@ -155,20 +92,29 @@ def test_what_it_says_of_the_gpu(
     assert run_of_text(tmp_path, page).facts.seen == facts
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        long_page(long_rows(0), long_rows(1, gpu=1)),
-        wide_page([{}, {"Device": "1"}]),
-        NCU_TEXT.replace("Device 0", "Device 1").replace("Device 1", "Device 0", 1),
-    ],
-    ids=["details", "raw", "text"],
-)
-def test_of_several_gpus_one_is_chosen(tmp_path: Path, page: str) -> None:
-    with pytest.raises(InputError, match=r"is of GPUs 0 \(1 launch\), 1 \(1 launch\); name one"):
+# Of two GPUs, a launch of each but for the last: name the file, and how its launches are told.
+TWO_GPUS = {
+    "details": (long_page(long_rows(0), long_rows(1, gpu=1)), 1),
+    "raw": (wide_page([{}, {"Device": "1"}]), 1),
+    "text": (NCU_TEXT.replace("Device 0", "Device 1").replace("Device 1", "Device 0", 1), 1),
+    "nsys": (gpu_trace(["NVIDIA L40S (0)", "NVIDIA L4 (1)", "NVIDIA L40S (0)"]), 2),
+}
+
+
+@pytest.mark.parametrize("form", TWO_GPUS)
+def test_of_several_gpus_one_is_chosen(tmp_path: Path, form: str) -> None:
+    """Nsight Systems' trace too; its name is then that of the launches' GPU."""
+    page, of_the_first = TWO_GPUS[form]
+    plural = "es" if of_the_first > 1 else ""
+    told = rf"of GPUs 0 \({of_the_first} launch{plural}\), 1 \(1 launch\)"
+    with refused(f"run.csv: is {told}; name one with"):
         run_of_text(tmp_path, page)
+    with refused(f"run.csv: has nothing of GPU 5; is {told}"):
+        run_of_text(tmp_path, page, gpu="5")
     run = run_of_text(tmp_path, page, gpu="1")
     assert (run.gpu, run.gpus, only(run).launches) == ("1", ("0", "1"), 1)
+    if form == "nsys":
+        assert run.facts.seen == {"device_name": {"NVIDIA L4": 1}}
 
 
 def test_a_raw_launch_that_failed_is_dropped(tmp_path: Path) -> None:
@@ -177,27 +123,39 @@ def test_a_raw_launch_that_failed_is_dropped(tmp_path: Path) -> None:
     assert (run.dropped, run.untimed, only(run).launches) == (1, {K}, 1)
 
 
-class TestText:
-    @pytest.mark.parametrize("rows_at_once", [10_000, 1])
-    def test_launches(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
-    ) -> None:
-        """20 us and 0.04 ms are 30 us in the mean; 20 and 30 % are 25 %."""
-        monkeypatch.setattr(ncu, "_AT_ONCE", rows_at_once)
-        run = run_of_text(tmp_path, NCU_TEXT)
-        [(key, sums)] = run.groups.items()
-        assert key == ("void add<float, 2>(float *, int)", 16, 128, "")
-        assert (sums.launches, sums.time_s) == (2, pytest.approx(30e-6))
-        assert sums.means()[DRAM] == 25
-        assert run.facts.application == "app"
-        assert run.facts.seen == {
-            "engine_mhz": {1000: 1}, "memory_mhz": {500: 1}, "cu_count": {4: 1}
-        }  # fmt: skip
+def test_kernels_and_grids_are_groups_and_a_counter_is_a_mean_of_those_that_have_it(
+    tmp_path: Path,
+) -> None:
+    """By hand: 10 and 30 us are 20; 5 000 bytes of the one launch that counted them."""
+    metrics = NCU | {TIME: ("us", "30"), "dram__bytes_write.sum": ("", "n/a")}
+    several = long_rows(0) + long_rows(1, metrics=metrics) + long_rows(2, grid="(9, 1, 1)")
+    groups = run_of_text(tmp_path, long_page(several, long_rows(3, "g\x1b[31m"))).groups
+    assert list(groups) == [(K, 16, 128, ""), (K, 9, 128, ""), ("g", 16, 128, "")]
+    sums = groups[Key(K, 16, 128)]
+    assert (sums.launches, sums.time_s) == (2, pytest.approx(20e-6))
+    assert sums.means()["dram__bytes_write.sum"] == 5000
+    assert str(Key("f", 1_048_577, 256)) == "'f' (grid 1048577, block 256)"
+    assert str(Key("f", None, 64, "3")) == "'f', launch 3"
 
-    def test_blanks_gained_in_a_paste(self, tmp_path: Path) -> None:
-        """Each launch has its own time, none that of the one above."""
-        pasted = "".join(f"    {line}" for line in NCU_TEXT.splitlines(keepends=True))
-        assert run_of_text(tmp_path, pasted).groups == run_of_text(tmp_path, NCU_TEXT).groups
+
+@pytest.mark.parametrize("rows_at_once", [10_000, 1])
+def test_launches_of_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    """20 us and 0.04 ms are 30 us in the mean; 20 and 30 % are 25 %. So are they in a paste.
+
+    There, each launch has its own time, none that of the one above.
+    """
+    monkeypatch.setattr(ncu, "_AT_ONCE", rows_at_once)
+    run = run_of_text(tmp_path, NCU_TEXT)
+    [(key, sums)] = run.groups.items()
+    assert key == ("void add<float, 2>(float *, int)", 16, 128, "")
+    assert (sums.launches, sums.time_s) == (2, pytest.approx(30e-6))
+    assert sums.means()[DRAM] == 25
+    assert run.facts.application == "app"
+    assert run.facts.seen == {"engine_mhz": {1000: 1}, "memory_mhz": {500: 1}, "cu_count": {4: 1}}
+    pasted = "".join(f"    {line}" for line in NCU_TEXT.splitlines(keepends=True))
+    assert run_of_text(tmp_path, pasted).groups == run.groups
 
 
 @pytest.mark.parametrize(
@@ -221,5 +179,5 @@ class TestText:
     ],
 )  # fmt: skip
 def test_made_files_that_are_refused(tmp_path: Path, page: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with refused(message):
         run_of_text(tmp_path, page)

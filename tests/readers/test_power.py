@@ -1,22 +1,26 @@
 """Board power, given or of a monitor's log, beside a profile that has none."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic.tidy import refused
 
 from mlscale.data.table import Table
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import DataWarning
 from mlscale.readers.power import with_power
+
+NAME = "NVIDIA A100-SXM4-40GB"
 
 
 def profile(
     device: str | None = None, engine_mhz: float = 1410.0, cu_count: float = 108.0,
-    requested: dict[str, float] | None = None,
+    requested: dict[str, float] | None = None, **others: float,
 ) -> Table:  # fmt: skip
     """Two kernels; requested: what the user said of the clocks, where a profiler observed them."""
     axes = {"cu_count": cu_count, "engine_mhz": engine_mhz, "memory_mhz": 1215.0, "time_ms": 2.0}
-    numbers = {name: np.full(2, value) for name, value in {**axes, "a": 7.0}.items()}
+    numbers = {name: np.full(2, value) for name, value in {**axes, **others, "a": 7.0}.items()}
     text = {"device": [device] * 2} if device else {}
     clocks = {"requested": requested, "observed": {"engine_mhz": engine_mhz}}
     metadata = {"origin": "measured"} | ({} if requested is None else {"clocks": clocks})
@@ -24,8 +28,8 @@ def profile(
 
 
 def log(
-    folder: Path, name: str = "NVIDIA A100-SXM4-40GB", use: tuple[int, ...] = (0, 99, 99, 0),
-    mhz: float = 1410.0, gpus: int = 1,
+    folder: Path, name: str = NAME, use: tuple[int, ...] = (0, 99, 99, 0),
+    gpus: int = 1,
 ) -> Path:  # fmt: skip
     """Made: 200 W (of GPU 1: 300 W) while busy, 50 W else; no times."""
     path = folder / "power.csv"
@@ -33,7 +37,7 @@ def log(
     for percent in use:
         for gpu in range(gpus):
             watts = 200 + 100 * gpu if percent else 50
-            lines.append(f"{gpu}, {name}, {watts} W, {mhz} MHz, {percent} %")
+            lines.append(f"{gpu}, {name}, {watts} W, 1410 MHz, {percent} %")
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -72,105 +76,83 @@ def test_the_limit_in_a_log_goes_with_its_power(tmp_path: Path) -> None:
     assert list(table.numbers)[3:7] == ["time_ms", "power_w", "power_cap_w", "a"]
 
 
-def test_one_gpu_of_several_is_named(tmp_path: Path) -> None:
-    path = log(tmp_path, gpus=2)
-    with pytest.raises(InputError, match=r"is of GPUs 0 \(\d.*\), 1 .*; name one with --gpu"):
-        with_power(profile(), path)
-    assert watts(with_power(profile(), path, "1")) == 300
-
-
+A100 = "a100-sxm4-40gb"
 # A log of an A100 at 1410 MHz, whose limit is 400 W; by hand, 1410 MHz are 94 % of 1500, 96 % of
-# 1470 and 98.6 % of 1430; 1330 are 94 % of 1410. What says: of a warning, or with '!' of an error.
-BESIDE: dict[str, tuple[Table, str]] = {
-    "the same": (profile("a100-sxm4-40gb"), ""),
-    "near": (profile("a100-sxm4-40gb", 1430), ""),
-    "another GPU": (profile("rtx5090"), r"!GPU 0: is of 'NVIDIA .*', the profile of 'rtx5090'"),
-    "another clock": (
-        profile("a100-sxm4-40gb", 1470),
-        r"1410 .* 1470 in the profile; is the power",
-    ),
-    "held": (
-        profile("a100-sxm4-40gb", 1500, requested={}),
-        r"!engine_mhz is 1410 on average, 1500 in the profile: a limit .* --base engine=1500$",
-    ),
-    "not held": (
-        profile("a100-sxm4-40gb", 1330, requested={}),
-        r"!engine_mhz is 1410 on average, 1330 in the profile: .* ncu sets its own .* engine=1330$",
-    ),
-    "held, as was said": (
-        profile("a100-sxm4-40gb", 1500, requested={"engine_mhz": 1500}),
-        r"1410 on average, 1500 in the profile; is the power of the same run",
-    ),
-}
+# 1470 and 98.6 % of 1430; 1330 are 94 % of 1410. The profile, the log, its watts, and what is told.
+FOO = "NVIDIA FOO 9"
+TAKEN = [
+    (profile(A100), NAME, 1, 200, ""),
+    (profile(A100, 1430), NAME, 1, 200, ""),
+    (profile(A100, 1470), NAME, 1, 200, r"1410 .* 1470 in the profile; is the power"),
+    (profile(A100, 1500, requested={"engine_mhz": 1500}), NAME, 1, 200,
+     r"1410 on average, 1500 in the profile; is the power of the same run"),
+    (profile(A100), FOO, 1, 200, f"is of '{FOO}', which is not in the device table"),
+    (profile("made-gpu"), FOO, 1, 200, ""),
+    (profile(), NAME, 2, 300, ""),  # of GPU 1
+]  # fmt: skip
 
 
-def test_a_log_of_a_gpu_that_the_table_lacks_is_told(tmp_path: Path) -> None:
-    path = log(tmp_path, "NVIDIA FOO 9")
-    with pytest.warns(DataWarning, match=r"is of 'NVIDIA FOO 9', which is not in the device table"):
-        assert watts(with_power(profile("a100-sxm4-40gb"), path)) == 200
-    assert watts(with_power(profile("made-gpu"), path)) == 200
-
-
-@pytest.mark.parametrize("case", BESIDE)
-def test_a_log_must_be_of_the_profiles_run(tmp_path: Path, case: str) -> None:
-    table, says = BESIDE[case]
-    if says.startswith("!"):
-        with pytest.raises(InputError, match=says[1:]):
-            with_power(table, log(tmp_path))
-    elif says:
-        with pytest.warns(DataWarning, match=says):
-            assert watts(with_power(table, log(tmp_path))) == 200
-    else:
-        assert watts(with_power(table, log(tmp_path))) == 200
+@pytest.mark.parametrize(("table", "name", "gpus", "expected_w", "told"), TAKEN)
+def test_a_log_of_the_profiles_run(
+    tmp_path: Path, table: Table, name: str, gpus: int, expected_w: float, told: str
+) -> None:
+    path = log(tmp_path, name, gpus=gpus)
+    with pytest.warns(DataWarning, match=told) if told else nullcontext():
+        assert watts(with_power(table, path, "1" if gpus > 1 else None)) == expected_w
 
 
 @pytest.mark.parametrize(
-    ("device", "power", "says"),
+    ("table", "gpus", "message"),
     [
-        ("a100-sxm4-40gb", 1e9, r"!1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of 400 W"),
-        ("a100-sxm4-40gb", 0.25, r"!0\.25 W cannot be, 'a100-sxm4-40gb' has at most 400; .* in W"),
-        ("made-gpu", 387260.0, r"!387260 W cannot be, no GPU .* \(mW divided by 1000\)"),
-        ("h100-sxm5", 34.0, "!34 W cannot be: it is less than half of the 70 W that an idle"),
-        ("h100-sxm5", 50.0, "50 W is below the 70 W that an idle 'h100-sxm5' was seen to draw"),
+        (profile("rtx5090"), 1, r"GPU 0: is of 'NVIDIA .*', the profile of 'rtx5090'"),
+        (profile(A100, 1500, requested={}), 1,
+         r"engine_mhz is 1410 on average, 1500 in the profile: a limit .* --base engine=1500$"),
+        (profile(A100, 1330, requested={}), 1,
+         r"engine_mhz is 1410 on average, 1330 in the profile: .* ncu sets its own .* engine=1330"),
+        (profile(), 2, r"is of GPUs 0 \(\d.*\), 1 .*; name one with --gpu"),
     ],
-)
-def test_power_that_the_board_cannot_draw(device: str, power: float, says: str) -> None:
-    """Limits and idle power of the device table; the last is not refused, but told."""
-    table = profile(device, cu_count=132.0 if device == "h100-sxm5" else 108.0)
-    if says.startswith("!"):
-        with pytest.raises(InputError, match=says[1:]):
-            with_power(table, power)
-    else:
-        with pytest.warns(DataWarning, match=says):
-            with_power(table, power)
-
-
-def test_a_part_of_a_gpu_is_told() -> None:
-    """A slice of 42 of an A100's 108 SMs; AMD's partitions have sensors of their own."""
-    with pytest.warns(DataWarning, match=r"ran on 42 of the 108 SMs .* power is the whole board"):
-        with_power(profile("a100-sxm4-40gb", cu_count=42.0), 200.0)
-    assert watts(with_power(profile("mi300x", cu_count=38.0), 300.0)) == 300
+)  # fmt: skip
+def test_a_log_of_another_run_is_refused(
+    tmp_path: Path, table: Table, gpus: int, message: str
+) -> None:
+    with refused(message):
+        with_power(table, log(tmp_path, gpus=gpus))
 
 
 @pytest.mark.parametrize(
-    ("power", "says"),
+    ("table", "power", "message"),
     [
-        *((text, "W cannot be; give watts, or a log") for text in ("0", "-3", "inf", "nan")),
-        ("abc", "^abc: cannot be read: "),
+        (profile(A100), 1e9, r"1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of 400 W"),
+        (profile(A100), 0.25, r"0\.25 W cannot be, 'a100-sxm4-40gb' has at most 400; .* in W"),
+        (profile("made-gpu"), 387260.0, r"387260 W cannot be, no GPU .* \(mW divided by 1000\)"),
+        (profile("h100-sxm5", cu_count=132.0), 34.0, "34 W cannot be: .* half of the 70 W that an"),
+        *((profile(), text, "W cannot be; give watts, or a log") for text in ("0", "-3", "nan")),
+        (profile(), "inf", "W cannot be; give watts, or a log"),
+        (profile(), "abc", "^abc: cannot be read: "),
+        (profile(power_w=100.0), 200.0, "has power_w already; leave --power away"),
     ],
 )
-def test_what_is_no_power_is_refused(power: str, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        with_power(profile(), power)
+def test_watts_that_are_refused(table: Table, power: str | float, message: str) -> None:
+    """Limits and idle power of the device table."""
+    with refused(message):
+        with_power(table, power)
+
+
+@pytest.mark.parametrize(
+    ("table", "power", "told"),
+    [
+        (profile("h100-sxm5", cu_count=132.0), 50.0, "50 W is below the 70 W that an idle 'h100-s"),
+        (profile(A100, cu_count=42.0), 200.0, r"42 of the 108 SMs .* power is the whole board"),
+        (profile("mi300x", cu_count=38.0), 300.0, ""),  # AMD's partitions have sensors of their own
+    ],
+)
+def test_watts_that_are_told_of(table: Table, power: float, told: str) -> None:
+    with pytest.warns(DataWarning, match=told) if told else nullcontext():
+        assert watts(with_power(table, power)) == power
 
 
 def test_a_log_without_power_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
     path.write_text("#Entity GRACT\nID\nGPU 0 0.5\n")
-    with pytest.raises(InputError, match=r"run.txt: a board power of nan W cannot be"):
+    with refused(r"run.txt: a board power of nan W cannot be"):
         with_power(profile(), path)
-
-
-def test_power_that_is_there_is_not_replaced() -> None:
-    with pytest.raises(InputError, match="has power_w already; leave --power away"):
-        with_power(with_power(profile(), 100.0), 200.0)

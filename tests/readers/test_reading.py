@@ -3,6 +3,7 @@
 The made page of ncu: one launch of 10 us, 40 % vector instructions, 16 workgroups of 128.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,18 @@ from synthetic.monitor_logs import PERIOD_S, query
 from synthetic.monitor_readings import block
 from synthetic.tidy import refused
 
-from mlscale import DataWarning, HardwareConfig
+from mlscale import DataWarning, HardwareConfig, import_profile
+from mlscale.cli.import_ import appended, repeated_rows
 from mlscale.counters.kernel_use import kernel_use, use_sources
 from mlscale.data.grid import parse_settings
 from mlscale.data.profiles import profiles_at
 from mlscale.data.table import Table
 from mlscale.readers.given import Given
-from mlscale.readers.reading import (
-    Imported,
-    is_log,
-    read,
-    read_again,
-    read_table,
-)
-from mlscale.readers.table import appended, repeated_rows
+from mlscale.readers.reading import Imported, read, read_table
+from mlscale.readers.source import Source
+from mlscale.readers.table import read_again
 
+DOCS = Path(__file__).parents[2] / "docs"
 K = "void k<int, 2>(float *, int)"
 TRACE = "Start (us),Duration (us),GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Name\n"
 PE, TR = "profiler-exports", "traces"
@@ -69,7 +67,7 @@ def test_reads_that_rdna_failed_to_count_are_missing(tmp_path: Path) -> None:
 class TestProfilers:
     def test_one_file(self, tmp_path: Path) -> None:
         [path] = write(tmp_path, long_page())
-        profiles = read([path], Given("made-gpu", BASE))
+        profiles = import_profile(path, device="made-gpu", base=BASE)
         assert profiles.device == "made-gpu"
         assert profiles.base == HardwareConfig(4, 1000.0, 500.0)
         assert (profiles.kernels, profiles.applications) == ((K,), ("app",))
@@ -83,9 +81,7 @@ class TestProfilers:
     def test_counters_beside_a_trace(self, tmp_path: Path) -> None:
         """Three launches of 30 us on average; ncu saw one, whose 20 kB are of its own 10 us."""
         timed = traced(("k<int, 2>(float*, int)", 20), ("k<int, 2>(float*, int)", 40), ("f", 5))
-        with pytest.warns(
-            DataWarning, match=r"run1.csv: without counters: 1 kernel \('f'\), 7.7 %"
-        ):
+        with pytest.warns(DataWarning, match=r"run1.csv: without counters: 1 kernel \('f'\), 7.7"):
             run = imported(tmp_path, long_page(), timed)
         numbers = run.table.numbers
         assert run.table.text["kernel"] == [K, "f"]
@@ -97,22 +93,15 @@ class TestProfilers:
         assert run.time_ms == pytest.approx(0.065)
         assert run.covered == pytest.approx(60 / 65)
         assert run.features["VALUInsts"].status == "nearest"
-        of_launch = run.table.metadata["launches"][K]
-        assert of_launch == {
-            "function": K, "workgroups": 16, "workgroup_size": 128, "launches": 2,
-        }  # fmt: skip
+        geometry = {"function": K, "workgroups": 16, "workgroup_size": 128}
+        assert run.table.metadata["launches"][K] == geometry | {"launches": 2}
 
     def test_geometries_are_kernels_of_their_own(self, tmp_path: Path) -> None:
         """A number in six digits would name these two alike."""
-        timed = (
-            traced(("f", 10), grid=1048576)
-            + traced(("f", 30), ("f", 50), grid=1048577)[len(TRACE) :]
-        )
-        table = imported(tmp_path, timed).table
-        assert table.text["kernel"] == [
-            "f [grid 1048576, block 128]",
-            "f [grid 1048577, block 128]",
-        ]
+        more = traced(("f", 30), ("f", 50), grid=1048577).removeprefix(TRACE)
+        table = imported(tmp_path, traced(("f", 10), grid=1048576) + more).table
+        names = [f"f [grid {grid}, block 128]" for grid in (1048576, 1048577)]
+        assert table.text["kernel"] == names
         assert table.numbers["time_ms"] == pytest.approx([0.01, 0.04])
 
     @pytest.mark.parametrize(("each", "time_ms"), [(False, 0.02), (True, 0.01)])
@@ -139,17 +128,6 @@ class TestProfilers:
         assert (profiles.device, profiles.applications) == ("mi210", ("mine",))
         assert profiles.time_ms == pytest.approx([0.003])
 
-    def test_more_bytes_than_pass_are_refused(self, tmp_path: Path) -> None:
-        """By hand: 3 MB in 10 us are 300 GB/s; a GTX 980 passes 224 at 3505 MHz of memory."""
-        metrics = {
-            **NCU,
-            "dram__bytes_read.sum": ("Mbyte", "3"),
-            "dram__bytes_write.sum": ("", "0"),
-        }
-        base = {"engine_mhz": 1000.0, "memory_mhz": 3505.0}
-        with refused(r"^.*run0.csv: 'void k.*: its DRAM traffic is 1.34 times what gtx980 passes"):
-            imported(tmp_path, long_page(long_rows(metrics=metrics)), device="gtx980", base=base)
-
 
 class TestLogs:
     def test_several_at_different_clocks_are_refused(self, tmp_path: Path) -> None:
@@ -157,59 +135,61 @@ class TestLogs:
         one.write_text(query(block(1, 5, 1), PERIOD_S))
         two.write_text(query(block(1, 5, 1, engine_mhz=1300), PERIOD_S))
         given = Given("made-gpu", {"cu_count": 4})
-        assert is_log(one)
+        assert Source(str(one)).is_log
         assert read_table([one, two], given).table.numbers["engine_mhz"].tolist() == [1410, 1300]
         with refused("one.log: is of several GPUs or clocks, made-gpu at .*; name .* with --also"):
             read([one, two], given)
 
+    @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
+    def test_the_python_of_the_page_gives_the_answer_of_its_command(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Of docs/howto/nvidia-smi.md, whose logs were typed by hand."""
+        page = (DOCS / "howto" / "nvidia-smi.md").read_text(encoding="utf-8")
+        [code] = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+        said = r"^  (Set the engine clock to \d+ MHz \(now 1755\).*)$"
+        monkeypatch.chdir(DOCS)
+        exec(code, {})
+        answer = re.findall(said, page, re.MULTILINE)[0]
+        assert capsys.readouterr().out.splitlines()[0].strip() == answer
 
-class TestRefused:
-    def test_what_nobody_knows(self, tmp_path: Path) -> None:
-        [path] = write(tmp_path, "hello, world\n")
-        with refused(
-            "^.*run0.csv: is nothing that mlscale knows: its columns 'hello', 'world' tell nothing"
-        ):
-            read([path])
 
-    def test_a_page_without_one_column(self, tmp_path: Path) -> None:
-        [path] = write(tmp_path, long_page().replace('"Metric Unit"', '"Other"'))
-        with refused("row 2 is a header of Nsight Compute, details page, but lacks Metric Unit"):
-            read([path])
+# By hand: 3 MB in 10 us are 300 GB/s; a GTX 980 passes 224 at 3505 MHz of memory.
+MORE_THAN_PASS = {
+    **NCU,
+    "dram__bytes_read.sum": ("Mbyte", "3"),
+    "dram__bytes_write.sum": ("", "0"),
+}
+GTX980 = {"device": "gtx980", "base": {"engine_mhz": 1000.0, "memory_mhz": 3505.0}}
+LOG = query(block(1, 5, 1), PERIOD_S)
 
-    def test_a_file_twice(self, tmp_path: Path) -> None:
-        """Also as a copy under another name."""
-        path, copy = write(tmp_path, long_page(), long_page())
-        for again in (path, copy):
-            with refused(
-                r"run\d.csv: holds the same as .*run0.csv; a file is no further pass or run"
-            ):
-                read([path, again], Given("made-gpu", BASE))
 
-    def test_a_log_beside_an_export(self, tmp_path: Path) -> None:
-        [path] = write(tmp_path, long_page())
-        log = tmp_path / "power.csv"
-        log.write_text(query(block(1, 5, 1), PERIOD_S))
-        with refused("power.csv: is a log of nvidia-smi --query-gpu, no profiler's export"):
-            read([path, log], Given("made-gpu", BASE))
+@pytest.mark.parametrize(
+    ("texts", "given", "message"),
+    [
+        (["hello, world\n"], {},
+         "^.*run0.csv: is nothing that mlscale knows: its columns 'hello', 'world' tell nothing"),
+        ([long_page(long_rows(metrics=MORE_THAN_PASS))], GTX980,
+         "^.*run0.csv: 'void k.*: its DRAM traffic is 1.34 times what gtx980 passes"),
+        ([long_page(), long_page()], {},
+         r"run1.csv: holds the same as .*run0.csv; a file is no further pass or run"),
+        ([long_page(), LOG], {},
+         "run1.csv: is a log of nvidia-smi --query-gpu, no profiler's export"),
+        ([long_page(), V3_TRACE], {}, "is of rocprofv3, .* of ncu; .* the same maker's GPUs"),
+        ([], {"base": {"engine": 1000}}, "is none; it may say cu_count, engine_mhz, memory_mhz"),
+        ([], {"base": {"engine_mhz": 0}}, "engine_mhz of the base must be a positive number"),
+        ([], {"time_ms": float("nan")}, "time_ms must be a positive number, not nan"),
+    ],
+)  # fmt: skip
+def test_refused(tmp_path: Path, texts: list[str], given: dict[str, Any], message: str) -> None:
+    with refused(message):
+        imported(tmp_path, *texts, **given)
 
-    def test_files_of_two_makers(self, tmp_path: Path) -> None:
-        with refused("is of rocprofv3, .* of ncu; .* the same maker's GPUs"):
-            imported(tmp_path, long_page(), V3_TRACE)
 
-    @pytest.mark.parametrize(
-        ("given", "message"),
-        [
-            ({"base": {"engine": 1000}}, "is none; it may say cu_count, engine_mhz, memory_mhz"),
-            (
-                {"base": {"engine_mhz": 0}},
-                "engine_mhz of the base must be a positive number",
-            ),
-            ({"time_ms": float("nan")}, "time_ms must be a positive number, not nan"),
-        ],
-    )
-    def test_what_cannot_be_given(self, given: dict[str, Any], message: str) -> None:
-        with refused(message):
-            Given(**given)
+def test_a_file_twice_is_refused(tmp_path: Path) -> None:
+    [path] = write(tmp_path, long_page())
+    with refused(r"run0.csv: holds the same as .*run0.csv; a file is no further pass or run"):
+        read([path, path], Given("made-gpu", BASE))
 
 
 class TestFurtherRun:
@@ -226,20 +206,17 @@ class TestFurtherRun:
         assert table.numbers["engine_mhz"].tolist() == [800]
         assert "VALUInsts" in table.numbers
 
-    def test_a_copy_of_the_first_run_is_none(self, tmp_path: Path) -> None:
-        counts, trace, copy = write(tmp_path, long_page(), traced((K, 20)), traced((K, 20)))
+    def test_what_is_none_is_refused(self, tmp_path: Path) -> None:
+        """A copy of the first run; counters in place of a trace, beside counters and a trace."""
+        texts = long_page(), traced((K, 20)), traced((K, 20)), long_page(long_rows(0), long_rows(1))
+        counts, trace, copy, counted = write(tmp_path, *texts)
         first = read([counts, trace], Given("made-gpu", BASE))
         with refused("run2.csv: holds the same as .*run1.csv"):
             read_again([counts, trace], copy, first, self.AT)
-
-    def test_counters_need_counters(self, tmp_path: Path) -> None:
-        counts, trace, further = write(
-            tmp_path, long_page(), traced((K, 20)), long_page(long_rows(0), long_rows(1))
-        )
-        first = read([counts, trace], Given("made-gpu", BASE))
-        with refused("run2.csv: has counters, .*; give a trace of the further run too"):
-            read_again([counts, trace], further, first, self.AT)
-        table = read_again([counts], further, read([counts], Given("made-gpu", BASE)), self.AT)
+        with refused("run3.csv: has counters, .*; give a trace of the further run too"):
+            read_again([counts, trace], counted, first, self.AT)
+        alone = read([counts], Given("made-gpu", BASE))
+        table = read_again([counts], counted, alone, self.AT)
         assert table.numbers["time_ms"] == pytest.approx([0.01])
 
 

@@ -18,6 +18,7 @@ from report_pages import new_profiles, shown, trained
 import mlscale
 from mlscale.cli.main import main
 from mlscale.data.datasets import path
+from mlscale.readers.source import Source
 from mlscale.report.page import headline
 from mlscale.report.page import page as page_text
 
@@ -167,7 +168,7 @@ class TestMoving:
         for percent in (2, 13, 0):
             tab.slide("max", percent)
             answer = mlscale.advise(*STEP, max_slowdown=percent, **POWER)
-            assert tab.tab.inner_text("h1") == headline(answer.document())
+            assert tab.tab.inner_text("h1") == headline(answer.content)
             assert tab.hash["e"] == f"{answer.best.engine_mhz:g}"
         tab.tab.click("text=advised")
         tab.frame()
@@ -409,7 +410,7 @@ class TestOtherRuns:
         evil = "</script><img src=x onerror=alert(1)><b>\u202egnp\u0007\u00ad"
         profiles = new_profiles()
         kernels = tuple(f"{evil}{k}" for k in range(len(profiles.kernels)))
-        run = replace(shown(trained(), replace(profiles, kernels=kernels)), name=evil)
+        run = replace(shown(trained(), replace(profiles, kernels=kernels)), files=(Source(evil),))
         (tmp_path / "p.html").write_text(page_text([run, run]), encoding="utf-8")
         tab = opened(tmp_path / "p.html")
         tab.tab.locator("tbody .name").first.click()

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ from report_pages import new_profiles, on_grid, page_of, runs_of, shown, trained
 from synthetic import kernels as made
 
 import mlscale
-from mlscale import ConfigGrid
+from mlscale import ConfigGrid, Limits
+from mlscale.advice.caps import CapPoint
 from mlscale.data.datasets import path
 from mlscale.data.grid import AXES
+from mlscale.readers.source import Source
 from mlscale.report import surfaces
 from mlscale.report.page import headline, page
 
@@ -145,27 +148,24 @@ class TestKinds:
 
 class TestHeadline:
     def test_has_twelve_words_at_most(self) -> None:
-        document = of_a_step().document()
-        assert headline(document) == "Set 1380 MHz: 1.4 % slower, 3.8 % less energy"
-        many = {**document["answer"], "set": {"cu_count": 8, "engine_mhz": 1365, "memory_mhz": 1}}
-        said = headline({**document, "answer": many})
+        answer = of_a_step().content
+        assert headline(answer) == "Set 1380 MHz: 1.4 % slower, 3.8 % less energy"
+        many = {"cu_count": 8, "engine_mhz": 1365, "memory_mhz": 1}
+        said = headline(replace(answer, best=replace(answer.best, set=many)))
         assert said == "Set 8 CUs, 1365 MHz, memory 1 MHz: 1.4 % slower"
         assert len(said.split()) <= 12
 
     def test_of_nothing_to_set(self) -> None:
-        document = of_a_step().document()
-        stay = {**document, "answer": {**document["answer"], "set": {}}}
+        answer = of_a_step().content
+        stay = replace(answer, best=replace(answer.best, set={}))
         assert headline(stay) == "Stay: nothing better keeps the limits"
-        unlimited = dict.fromkeys(document["limits"])
-        assert headline({**stay, "limits": unlimited}) == "Stay: nothing needs less energy"
+        assert headline(replace(stay, limits=Limits())) == "Stay: nothing needs less energy"
 
     def test_of_no_cap(self) -> None:
-        document = {**of_a_step().document(), "answer": None}
-        for cap, said in (
-            ({"time_ms": [1.0, None, None]}, "will do"),
-            ({"time_ms": None}, "judged"),
-        ):
-            assert headline({**document, "caps": [cap]}).endswith(said)
+        answer = of_a_step().content
+        for run, said in ((answer.base, "will do"), (None, "judged")):
+            caps = SimpleNamespace(points=[CapPoint(300.0, run, 0, ())])
+            assert headline(replace(answer, best=None, caps=caps)).endswith(said)
 
 
 class TestTheFile:
@@ -195,7 +195,9 @@ class TestTheFile:
     def test_names_from_elsewhere_are_text(self) -> None:
         profiles = new_profiles()
         kernels = tuple(f"{HOSTILE}{k}" for k in range(len(profiles.kernels)))
-        run = replace(shown(trained(), replace(profiles, kernels=kernels)), name=HOSTILE)
+        run = replace(
+            shown(trained(), replace(profiles, kernels=kernels)), files=(Source(HOSTILE),)
+        )
         text = page([run])
         assert "<img" not in text
         assert "<!--" not in text
@@ -203,7 +205,7 @@ class TestTheFile:
         assert not re.search("[\u2028\u202e\x07]", text)
         assert "\\u2028\\u202e\\x07" in text  # of the head
         [carried] = runs_of(text)
-        assert carried["name"] == HOSTILE
+        assert carried["name"] == Path(HOSTILE).name
         names = {kernel["kernel"] for kernel in carried["document"]["kernels"]}
         assert names == set(kernels)
 

@@ -18,7 +18,7 @@ import pytest
 from synthetic import nvml
 from synthetic.made_gpu import MadeGpu
 
-from mlscale.cli import measure, measure_text
+from mlscale.cli import measure
 from mlscale.cli.main import main
 from mlscale.readers.monitor import read_log
 from mlscale.sensors import clocks, log, program, recorder
@@ -26,7 +26,7 @@ from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.clocks import given_back
 
 Line = tuple[str, int]
-TRACED = {module.__file__ for module in (measure, measure_text, clocks, log, program, recorder)}
+TRACED = {module.__file__ for module in (measure, clocks, log, program, recorder)}
 PROGRAM = """\
 cd "$MADE_NVML"; : > begun
 until [ -e stop ] || [ "$(wc -c < reads)" -ge 8 ]; do sleep 0.01; done

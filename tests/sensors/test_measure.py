@@ -17,7 +17,7 @@ from synthetic import llm_server, nvml
 from synthetic.made_gpu import MadeGpu
 
 import mlscale
-from mlscale.cli import measure_text
+from mlscale.cli import measure
 from mlscale.cli.main import main
 from mlscale.readers.monitor import FACTS, read_log
 from mlscale.readers.reading import read_table
@@ -418,10 +418,10 @@ class TestSensors:
         """On a terminal alone."""
         gpu.special(serves=True)
         with Recorder(boards_at_hand()) as recorder:
-            measure_text.show_live(recorder)
+            measure.show_live(recorder)
             assert capsys.readouterr().err == ""
             monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-            measure_text.show_live(recorder)
+            measure.show_live(recorder)
         assert "\x1b[K  GPU 0: 310 W, 1395 MHz, 95 % busy, " in capsys.readouterr().err
 
 

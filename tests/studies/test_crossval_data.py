@@ -22,7 +22,7 @@ from mlscale.predictors.base import for_other_gpus
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.studies.crossval import Training, cross_validate, folds, pooled, unseen_gpu
 
-POOLED = {"gtx980-low": 2.85, "gtx980-high": 2.8, "gtx1080ti": 2.0, "p100": 3.3}
+POOLED = {"gtx980-low": 2.85, "gtx980-high": 2.95, "gtx1080ti": 2.0, "p100": 3.4}
 UNSEEN = 3.9
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from public_tables import FILE_49, FILES, GTX980_49, measured, of_all_gpus
-from synthetic import tidy
+from public_tables import FILES, of_all_gpus
 
 import mlscale
 from mlscale import Measurements
@@ -68,22 +67,3 @@ def test_on_the_simulated_set(simulated_rows: Rows) -> None:
     assert row["mape"] <= SIMULATED_BOUND
     assert row["n_kernels"] == 48
     assert row["mape"] < mean_surface["mape"] == pytest.approx(28.1, abs=2)
-
-
-def test_wang_and_chus_own_experiment(data_folder: Path) -> None:
-    """49 settings of a GTX 980; the numbers are those of the data's README.
-
-    Features can be made of its ten counters.
-    """
-    data = measured(data_folder, GTX980_49)
-    assert (data.device, data.grid.shape, data.power_w) == ("gtx980", (1, 7, 7), None)
-    assert (len(set(data.kernels)), len(set(data.applications))) == (20, 19)
-    rows = tidy.read_csv(data_folder / FILE_49)
-    assert len(rows) == 980
-    for row in rows:
-        engine = data.grid.engine_mhz.index(float(row["coreF"]))
-        memory = data.grid.memory_mhz.index(float(row["memF"]))
-        time = data.time_ms[data.kernels.index(row["appName"]), 0, engine, memory]
-        assert time == float(row["time/ms"])
-    found = study({"few": data}, "utilisation", seeds=1)
-    assert found["few", "wu"]["mape"] < found["few", "mean-surface"]["mape"]

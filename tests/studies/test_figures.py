@@ -27,7 +27,7 @@ VALUES = {"good": [1.0, 2.0, 3.0, 6.0], "nearest": [4.0, 6.0], "no-scaling": [0.
 
 
 def drawn(values: dict[str, list[float]]) -> Axes:
-    [panel] = strips("title", values, ("nearest", "no-scaling"), "error [%]", "baseline").axes
+    [panel] = strips("title", {"": values}, ("nearest", "no-scaling"), "error [%]", "baseline").axes
     return panel
 
 
@@ -73,10 +73,10 @@ class TestFiles:
         rows += [row("nn", "a", 2, features="raw"), row("nn", "a", 3, features="rates")]
         seen: list[dict[str, list[float]]] = []
 
-        def keep(title: str, values: dict[str, list[float]], *rest: Any) -> Any:
-            seen.append(values)
+        def keep(title: str, panels: dict[str, dict[str, list[float]]], *rest: Any) -> Any:
+            seen.append(panels[""])
             assert title.splitlines()[0] == "t (simulated data, not measured)"
-            return strips(title, values, *rest)
+            return strips(title, panels, *rest)
 
         monkeypatch.setattr(figures, "strips", keep)
         paths = figures.draw_errors(tmp_path, rows, {"t": "simulated"})

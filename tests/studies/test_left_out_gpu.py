@@ -11,7 +11,7 @@ import pytest
 from regret_study import spoilt
 
 from mlscale import Limits, Measurements, read
-from mlscale.studies.left_out_gpu import second_reading
+from mlscale.studies.crossval import second_reading
 from mlscale.studies.regret import RegretStudy
 
 DATASETS = Path(__file__).parents[2] / "datasets"
@@ -27,7 +27,7 @@ def tables() -> dict[str, Measurements]:
 def study_of(tables: dict[str, Measurements]) -> RegretStudy:
     return RegretStudy(
         tables=tables,
-        predictors=["board"],
+        predictors=["runs"],
         objectives=["energy"],
         base="highest",
         limits=Limits(max_slowdown_percent=5),
@@ -36,9 +36,9 @@ def study_of(tables: dict[str, Measurements]) -> RegretStudy:
 
 
 def choices_on(study: RegretStudy, table: str) -> Any:
-    """What `board` chooses on one of the tables."""
+    """What `runs` chooses on one of the tables."""
     function, calls = study.calls()
-    [call] = [c for c in calls if (c[0].table, c[0].candidate.name) == (table, "board")]
+    [call] = [c for c in calls if (c[0].table, c[0].candidate.name) == (table, "runs")]
     return function(*call)["energy"]
 
 
@@ -47,7 +47,7 @@ def test_the_cautious_pass_the_limit_no_oftener_and_save_no_more(
     tables: dict[str, Measurements],
 ) -> None:
     study = study_of(tables)
-    rows = [row for row in study.rows(study.results()) if row["advisor"] == "board"]
+    rows = [row for row in study.rows(study.results()) if row["advisor"] == "runs"]
     assert [row["rule"] for row in rows] == ["cautious", "expected"] * len(GPUS)
     for cautious, expected in zip(rows[::2], rows[1::2], strict=True):
         assert cautious["passes_limit_percent"] <= min(6, expected["passes_limit_percent"])

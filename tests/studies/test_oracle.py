@@ -17,12 +17,12 @@ from mlscale.arrays import Floats
 from mlscale.data.grid import Base
 from mlscale.data.surfaces import absolute_percentage_error
 from mlscale.predictors.wu_clusters import (
+    cluster,
     region_values,
     scaling_from_regions,
     scaling_values,
     walk,
 )
-from mlscale.predictors.wu_training import cluster
 from mlscale.studies.candidates import Oracle
 
 GRID = ConfigGrid((4, 8), (500.0, 800.0, 1000.0), (400.0, 700.0))
@@ -65,12 +65,6 @@ def test_as_many_clusters_as_kernels_leave_no_error(
     kernels = random_kernels(count, ConfigGrid(*steps), seed)
     for quantity in ("time", "power"):
         assert error(kernels, kernels, count, quantity) < 1e-9
-
-
-@pytest.mark.parametrize("base", [(0, 0, 0), (1, 2, 1), (0, 1, 1)])
-def test_so_from_every_base(base: tuple[int, int, int]) -> None:
-    kernels = random_kernels(8, GRID, seed=4)
-    assert error(kernels, kernels, 8, base=base) < 1e-9
 
 
 def test_nearest_steps_may_be_further_by_hand() -> None:
@@ -124,30 +118,6 @@ def test_is_never_above_wu_of_the_same_clusters(quantity: str) -> None:
     errors = [kernel_errors(values, tested, quantity, "mid") for values in (best, network)]
     assert (errors[0] <= errors[1]).all()
     assert errors[0].mean() < errors[1].mean()
-
-
-def test_error_falls_with_the_clusters() -> None:
-    """Fig. 15: monotonically to zero; here on random kernels, in the paper's steps of two."""
-    kernels = random_kernels(20, GRID, seed=1)
-    errors = [error(kernels, kernels, clusters) for clusters in range(2, 21, 2)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[0] > 10
-    assert errors[-1] < 1e-9
-
-
-@pytest.mark.parametrize("quantity", ["time", "power"])
-def test_made_groups(quantity: str) -> None:
-    """Kernels of a group scale alike, so four clusters hold all there is to know (closed form).
-
-    Without a group in the training its kernels err, which get another's cluster.
-    """
-    kernels, others = made.measurements(per_group=2), made.measurements(per_group=3, seed=9)
-    assert error(kernels, kernels, 4, quantity) < 1e-9
-    assert error(kernels, others, 4, quantity) < 1e-9
-    assert error(kernels, kernels, 3, quantity) > 0.1
-    training = kernels.select(range(6))  # all but 'contended'
-    assert error(training, training, 3, quantity) < 1e-9
-    assert error(training, kernels.select([6, 7]), 3, quantity) > 1
 
 
 def test_on_the_simulated_set(data_folder: Path) -> None:

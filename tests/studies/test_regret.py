@@ -84,11 +84,6 @@ class TestKnownTruth:
         # Highest clocks: 8 x 800 / (16 x 1000) of the compute, 700 / 1000 of the other time.
         assert rows["highest-clocks"]["slowdown_mean"] == pytest.approx(-(60 + 30) / 2)
 
-    def test_wu_knows_the_two_kinds(self) -> None:
-        # Two clusters of two laws: the advice is the optimum.
-        _, rows = choices_and_rows(predictors=["wu"])
-        assert rows["wu"]["worst_regret"] == pytest.approx(0, abs=1e-9)
-
     def test_static_power_changes_what_is_best(self) -> None:
         # With 1000 W beside dynamic power the quickest is best for compute: no regret, as of a
         # predictor that is exact.

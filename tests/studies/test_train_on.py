@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import board_kernels, bottleneck_kernels, profiled
+from synthetic import bottleneck_kernels, made_runs, profiled
 from synthetic import kernels as made
 from synthetic.tidy import refused
 
@@ -124,17 +124,17 @@ class TestKnownTruth:
     @pytest.mark.parametrize("training", ["train_on", "unseen-gpu"])
     def test_power_of_another_gpu(self, training: str) -> None:
         """The same laws, and boards of 250 W both: what is left are the times, guessed too."""
-        one = board_kernels.measurements("v100", 0)
-        two = other_kernels(board_kernels.measurements("p100", 1))
+        one = made_runs.measurements("v100", 0)
+        two = other_kernels(made_runs.measurements("p100", 1))
         is_apart = training == "train_on"
         how: Any = {"train_on": {"one": one}} if is_apart else {"training": training}
         tables = {"two": two} if is_apart else {"one": one, "two": two}
         asked = {"quantity": "power", "base": "highest", "seeds": 1}
-        predictors = ["board", "engine-bound"]
+        predictors = ["runs", "engine-bound"]
         frame = study("errors", tables, predictors, **asked, **how)
         mapes = frame[frame.table == "two"].set_index("predictor").mape
-        assert mapes["board"] < 9
-        assert mapes["board"] < mapes["engine-bound"] / 2
+        assert mapes["runs"] < 9
+        assert mapes["runs"] < mapes["engine-bound"] / 2
 
 
 class TestNoLeak:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mlscale.collect.device import DeviceInfo
-from mlscale.collect.micro import probes
+from mlscale.collect.plan import probes
 from mlscale.papers.volkov import ComputeUnit, classical_bounds
 from synthetic import warps
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from synthetic.tidy import refused
 
-from mlscale import Measurements, load, read, read_profiles
+from mlscale import HardwareConfig, Measurements, load, read, read_profiles
 from mlscale.data.datasets import Dataset, all_datasets, dataset, identify, path, public_datasets
 from mlscale.data.devices import load_device
 from mlscale.data.nv_dvfs import read_nv_dvfs
@@ -127,12 +127,10 @@ class TestSimulatedSet:
         assert data.metadata["origin"] == "simulated"
         status = data.metadata["feature_status"]
         assert len(status) == 22
-        assert {name for name, how in status.items() if how == "nearest"} == {
-            "MemUnitBusy", "MemTime",
-        }  # fmt: skip
-        assert {name for name, how in status.items() if how == "missing"} == {
-            "MemUnitStalled", "WriteUnitStalled", "LDSBankConflict",
-        }  # fmt: skip
+        not_exact = {name: how for name, how in status.items() if how != "exact"}
+        assert not_exact == dict.fromkeys(("MemUnitBusy", "MemTime"), "nearest") | dict.fromkeys(
+            ("MemUnitStalled", "WriteUnitStalled", "LDSBankConflict"), "missing"
+        )
 
     def test_equals_what_the_simulator_gave_number_for_number(self, data_folder: Path) -> None:
         data = read(path("simulated-gcn3.parquet"))
@@ -142,14 +140,9 @@ class TestSimulatedSet:
         assert set(data.counter_names) == set(rows[0]) - {*identity, "time_ms"}
         assert len(rows) == data.time_samples.size == 48 * 48
         for row in rows:
-            k = data.kernels.index(row["kernel"])
-            at = (
-                k,
-                data.grid.cu_count.index(int(row["cu_count"])),
-                data.grid.engine_mhz.index(float(row["engine_mhz"])),
-                data.grid.memory_mhz.index(float(row["memory_mhz"])),
-            )
-            assert data.applications[k] == row["application"]
+            config = HardwareConfig(*(float(row[name]) for name in identity[3:]))  # type: ignore[arg-type]
+            at = (data.kernels.index(row["kernel"]), *data.grid.index(config))
+            assert data.applications[at[0]] == row["application"]
             assert data.time_ms[at] == float(row["time_ms"])
             given = np.array([float(row[name] or "nan") for name in data.counter_names])
             np.testing.assert_array_equal(data.counters[at], given)

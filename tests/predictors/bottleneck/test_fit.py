@@ -34,7 +34,7 @@ from mlscale.predictors.bottleneck.fit import (
     curve_posterior,
     power_posterior,
 )
-from mlscale.predictors.bottleneck.power import PowerSplit
+from mlscale.predictors.bottleneck.model import PowerSplit
 from mlscale.predictors.conditioning import SurfacePrior
 
 

@@ -29,7 +29,7 @@ def use(**numbers: list[float]) -> KernelUse:
 
 def traits(of: KernelUse) -> KernelTraits:
     """Those of kernels whose requests in flight are not known."""
-    return KernelTraits(of, {}, np.full(len(of.memory), NAN))
+    return KernelTraits(of, np.full(len(of.memory), NAN))
 
 
 def test_waves_of_a_simd_are_those_of_the_fullest_cu() -> None:
@@ -63,7 +63,7 @@ def test_peaks_are_the_means_of_the_three_largest() -> None:
 def test_the_load_is_relative_to_the_peaks() -> None:
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     one = use(memory=[0.4], issue=[0.1], workgroups=[4.0], waves_per_workgroup=[8.0])
-    load = KernelLoad.from_traits(traits(one), gpu, np.array([8.0, 16.0]))
+    load = KernelLoad.from_traits(traits(one), gpu, np.array([8.0, 16.0]), 2)
     assert (load.memory.tolist(), load.issue.tolist()) == ([0.5], pytest.approx([0.8]))
     assert (load.waves_at_base.tolist(), load.waves.tolist()) == ([2], [[2, 2]])
 
@@ -80,7 +80,7 @@ def test_waves_that_a_cu_cannot_hold_take_turns() -> None:
         waves_per_workgroup=[8.0] * 5,
         resident_waves=[64.0] * 5,
     )
-    turns = KernelLoad.from_traits(traits(of_five), gpu, np.array([8.0, 16.0])).turns
+    turns = KernelLoad.from_traits(traits(of_five), gpu, np.array([8.0, 16.0]), 2).turns
     assert np.exp(turns[:, 0]) == pytest.approx([2, 2, 1.5, 1, 1])
     assert (turns[:, 1] == 0).all()
 
@@ -89,7 +89,7 @@ def test_a_cu_holds_one_workgroup_at_least() -> None:
     """32 workgroups of 8 waves, of which a CU is said to hold 4: two turns each, or four."""
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     one = use(workgroups=[32.0], waves_per_workgroup=[8.0], resident_waves=[4.0])
-    turns = KernelLoad.from_traits(traits(one), gpu, np.array([4.0, 8.0, 32.0])).turns
+    turns = KernelLoad.from_traits(traits(one), gpu, np.array([4.0, 8.0, 32.0]), 2).turns
     assert np.exp(turns) == pytest.approx(np.array([[4, 2, 0.5]]))
 
 
@@ -97,5 +97,5 @@ def test_the_unit_is_that_of_the_cus_that_have_work() -> None:
     """4 workgroups on 16 CUs: a fifth of all tensor cores is four fifths of those of 4 CUs."""
     gpu = GpuPeaks("gpu", GRID, BASE, 0.8, 0.5)
     of_three = use(unit=[0.2, 0.2, NAN], workgroups=[4.0, 160.0, 160.0])
-    load = KernelLoad.from_traits(traits(of_three), gpu, np.array([8.0, 16.0]))
+    load = KernelLoad.from_traits(traits(of_three), gpu, np.array([8.0, 16.0]), 2)
     assert load.unit == pytest.approx([0.8, 0.2, 0])

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
 from mlscale.arrays import Floats
-from mlscale.predictors.bottleneck.optimiser import minimize_together
+from mlscale.predictors.bottleneck.fit import minimize_together
 
 STARTS = np.array([[-1.2, 1.0, 0.5], [0.3, -0.7, 2.0], [1.0, 1.0, 1.0]])
 

@@ -10,12 +10,11 @@ import pytest
 from synthetic import bottleneck_kernels as made
 from synthetic import noisy_kernels
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats
 from mlscale.data.measurements import Measurements
 from mlscale.predictors.bottleneck import fit, process
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.fit import CurveFit, GpuKernels, curve_posterior, fit_curves
-from mlscale.predictors.bottleneck.model import Correction
 
 FEW = 10
 
@@ -34,36 +33,14 @@ def surfaces(model: Bottleneck, table: Measurements) -> Floats:
     return model.predict(table.profiles(table.grid.mid)).values
 
 
-class TestRows:
-    """Of points on a line with the covariance exp(-distance)."""
-
-    @staticmethod
-    def rows(places: Floats) -> Indices:
-        def of_rows(rows: Indices) -> Floats:
-            return np.exp(-np.abs(places[rows][:, None] - places[rows]))
-
-        return process.inducing_rows(of_rows, len(places))
-
-    @pytest.mark.usefixtures("few")
-    def test_few_kernels_stand_for_themselves(self) -> None:
-        assert (self.rows(np.zeros(FEW)) == np.arange(FEW)).all()
-
-    @pytest.mark.usefixtures("few")
-    def test_one_of_each_kind(self) -> None:
-        """Copies tell nothing new: of 4 places, each 25 times, one row each."""
-        places = np.tile([0.0, 1.0, 5.0, 9.0], 25)
-        rows = self.rows(places)
-        assert sorted(places[rows]) == [0, 1, 5, 9]
-        assert (np.diff(rows) > 0).all()
-
-    @pytest.mark.usefixtures("few")
-    def test_they_cover_the_range(self) -> None:
-        """The least certain of a thousand on [0, 1] is always far from those before: ten of them
-        leave no gap wider than 1 / 4, where neighbours drawn blindly would."""
-        places = np.random.default_rng(1).uniform(size=1000)
-        own = np.sort(places[self.rows(places)])
-        assert len(own) == FEW
-        assert np.diff([0, *own, 1]).max() < 0.25
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize(("kernels", "standing"), [(FEW, FEW), (100, FEW)])
+def test_few_kernels_stand_for_themselves_many_are_drawn(kernels: int, standing: int) -> None:
+    rows = process.inducing_rows(kernels)
+    assert len(rows) == standing
+    assert (np.diff(rows) > 0).all()
+    assert rows[-1] < kernels
+    assert (rows == process.inducing_rows(kernels)).all()
 
 
 class TestAboveTheBound:
@@ -88,29 +65,6 @@ class TestAboveTheBound:
             errors.append(np.abs(off).mean())
         exact, few = errors
         assert few < 1.05 * exact
-
-    def test_correction(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A smooth surface of two inputs, learnt from 500 kernels: of 100 points as of all.
-
-        The truth is sin(x) y; what both miss of it at 200 further places is within 2 %.
-        """
-        random = np.random.default_rng(0)
-
-        def drawn(count: int) -> tuple[dict[str, Floats], Floats]:
-            x, y = random.uniform(-2, 2, (2, count))
-            return {"x": x, "y": y}, 0.1 * np.sin(x)[:, None] * y[:, None] * np.ones(4)
-
-        named, missed = drawn(500)
-        other, truth = drawn(200)
-        noisy = missed + random.normal(0, 0.001, missed.shape)
-        errors = []
-        for bound in (500, 100):
-            monkeypatch.setattr(process, "MOST_POINTS", bound)
-            correction = Correction.fit(named, np.zeros((500, 4)), noisy)
-            assert len(correction.points) <= bound
-            errors.append(np.abs(correction.predict(other, np.zeros((200, 4))) - truth).mean())
-        assert errors[1] < 1.02 * errors[0]
-        assert errors[0] < 0.2 * np.abs(truth).mean()
 
     @pytest.mark.usefixtures("few")
     @pytest.mark.parametrize("count", [30, 60])

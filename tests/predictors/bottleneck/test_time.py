@@ -25,9 +25,9 @@ def by_prior(**numbers: float) -> Floats:
     names = KernelUse.__dataclass_fields__
     known = {"memory": 0.0, "waves_per_workgroup": 8.0, "resident_waves": 64.0, **numbers}
     use = KernelUse(**{name: np.array([known.get(name, np.nan)]) for name in names})
-    traits = KernelTraits(use, {}, np.array([np.nan]))
+    traits = KernelTraits(use, np.array([np.nan]))
     gpu = GpuPeaks("gpu", GRID, BASE, 1.0, 1.0)
-    load = KernelLoad.from_traits(traits, gpu, np.array(GRID.cu_count, float))
+    load = KernelLoad.from_traits(traits, gpu, np.array(GRID.cu_count, float), 2)
     priors = curve_priors([GRID], shares=2)
     values = {name: np.full(prior.shape, prior.mean) for name, prior in priors.items()}
     curve = BottleneckCurve.from_values(np, values, 0, load, GridRatios.from_grid(GRID, BASE))

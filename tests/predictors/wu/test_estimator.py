@@ -1,31 +1,27 @@
-"""Wu's predictor: what it recovers, and on which grids; refusals stand at the end."""
+"""Wu's predictor: what it recovers, on which grids, what is refused, and its further options."""
 
 import importlib
 import itertools
 import random
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
-from public_tables import measured
 from scipy.optimize import minimize
 from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
-from mlscale import ConfigGrid, HardwareConfig, Measurements
-from mlscale.predictors import wu_training
-from mlscale.predictors.wu import Wu
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Wu, load, save, train
+from mlscale.predictors import wu_clusters
 from mlscale.predictors.wu_clusters import (
     CU_AXIS,
+    ClassifierTask,
+    cluster,
     region_values,
-    scaling_from_regions,
     scaling_values,
+    train_networks,
 )
-from mlscale.predictors.wu_training import ClassifierTask, cluster, train_networks
+from mlscale.studies.study import study
 
 MID = made.GRID.mid
 QUANTITIES = ("time", "power")
@@ -107,17 +103,6 @@ class TestMadeGroupsAreRecovered:
         np.testing.assert_allclose(predicted, truth(new, quantity, MID), rtol=1e-9)
 
 
-class TestOverfitting:
-    @pytest.mark.parametrize("quantity", QUANTITIES)
-    def test_eight_real_kernels(self, data_folder: Path, quantity: str) -> None:
-        # Bound: none but rounding; each kernel is a cluster of its own.
-        eight = measured(data_folder, "gtx980-low").select(range(0, 24, 3))
-        base = eight.grid.mid
-        model = Wu(quantity, clusters=8).fit(eight, base)
-        predicted = model.predict(eight.profiles(base)).values
-        np.testing.assert_allclose(predicted, truth(eight, quantity, base), rtol=1e-9)
-
-
 class TestGrids:
     @pytest.mark.parametrize("lengths", list(itertools.product((1, 3), repeat=3))[1:])
     def test_axes_of_length_one(self, lengths: tuple[int, int, int]) -> None:
@@ -133,19 +118,6 @@ class TestGrids:
         surfaces = model.predict(new.profiles(grid.mid))
         assert surfaces.grid == grid
         np.testing.assert_allclose(surfaces.values, truth(new, "time", grid.mid), rtol=1e-9)
-
-    @settings(max_examples=30)
-    @given(st.tuples(*[st.integers(1, 4)] * 3), st.integers(1, 3), st.data())
-    def test_regions_and_scaling_values_are_one(
-        self, shape: tuple[int, int, int], count: int, data: st.DataObject
-    ) -> None:
-        # Taking apart and putting together loses nothing.
-        time = data.draw(arrays(np.float64, (count, *shape), elements=st.floats(0.5, 2)))
-        scaling = scaling_values(time, tuple(length // 2 for length in shape))
-        regions = region_values(scaling)
-        again = scaling_from_regions(regions, shape, count)
-        for name in ("memory", "engine", "cu"):
-            assert same_bits(getattr(again, name), getattr(scaling, name))
 
 
 class TestKMeans:
@@ -246,7 +218,7 @@ class TestTogether:
         self, numbers_per_chunk: int, trained_alone: list[Wu], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # A chunk holds one network, a few, or all of them.
-        monkeypatch.setattr(wu_training, "NUMBERS_PER_CHUNK", numbers_per_chunk)
+        monkeypatch.setattr(wu_clusters, "NUMBERS_PER_CHUNK", numbers_per_chunk)
         jobs = jobs_of_several_shapes()
         Wu.fit_together(jobs)
         for (together, measurements, base), own in zip(jobs, trained_alone, strict=True):
@@ -290,10 +262,76 @@ def test_a_profile_at_another_base_and_another_grid_are_refused(trained: dict[st
 
 def test_training_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "mlscale.predictors.wu_training")
-    importlib.import_module("mlscale.predictors.wu_training")  # raises nothing yet
+    monkeypatch.delitem(sys.modules, "mlscale.predictors.wu_clusters")
+    importlib.import_module("mlscale.predictors.wu_clusters")  # raises nothing yet
     needed = r"training 'wu' needs torch; install it with: pip install 'mlscale\[train\]'"
     with pytest.raises(ImportError, match=needed):
         Wu().fit(made.measurements(), MID)
     with refused(needed):
         Wu().fit(made.measurements(), MID)
+
+
+def scored(predictor: Wu, data: Measurements) -> float:
+    """The mean error of the training kernels [%]."""
+    return -predictor.fit(data, MID).score(data, MID)
+
+
+def test_the_squared_loss_learns_the_groups_too() -> None:
+    """Known truth: four laws, told apart by their counters, so that no error is left."""
+    data = made.measurements()
+    assert scored(Wu(clusters=4, loss="squared"), data) < 1e-6
+
+
+def test_both_losses_in_one_batch_are_as_alone() -> None:
+    data = made.measurements()
+    models = [Wu(clusters=3, loss=loss) for loss in ("squared", "cross-entropy", "squared")]
+    Wu.fit_together([(model, data, MID) for model in models])
+    for model in models:
+        alone = Wu(clusters=3, loss=model.loss).fit(data, MID)
+        network, expected = model.cluster_sets_[0].network, alone.cluster_sets_[0].network
+        np.testing.assert_allclose(network.hidden_bias, expected.hidden_bias, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_auto_finds_as_many_clusters_as_there_are_laws() -> None:
+    """Known truth: fewer than four clusters mix laws, and more than four cannot err less.
+
+    Along the CU axis two of the four laws are the same.
+    """
+    data = made.measurements(per_group=5)
+    predictor = Wu(clusters="auto").fit(data, MID)
+    sizes = {one.region: len(one.centroids) for one in predictor.cluster_sets_}
+    assert sizes == {0: 4, 1: 4, 2: 4, CU_AXIS: 3}
+    rows = study("errors", data, "wu", clusters="auto", quantity="time", protocol="k-fold", seeds=1)
+    assert rows.set_index("predictor").loc["wu", "mape"] < 1
+
+
+def test_auto_with_few_applications_takes_the_default() -> None:
+    data = made.measurements(per_group=1).select([0, 1])
+    assert len(Wu(clusters="auto").fit(data, MID).cluster_sets_[0].centroids) == 2
+
+
+def test_of_logarithms_a_centroid_is_the_geometric_mean() -> None:
+    """By hand: steps of 1/4 and 1 have the geometric mean 1/2; the mean is 5/8."""
+    grid = ConfigGrid((4,), (500.0, 1000.0), (700.0,))
+    laws = {"fast": (0.0, -2.0, 0.0), "flat": (0.0, 0.0, 0.0)}
+    data = made.measurements(per_group=1, grid=grid, laws=laws)
+    for log_ratios, expected in ((True, 0.5), (False, 0.625)):
+        fitted = Wu(clusters=1, log_ratios=log_ratios).fit(data, grid.mid)
+        assert fitted.cluster_sets_[0].centroids == pytest.approx(np.array([[expected]]))
+
+
+def test_some_counters_alone(tmp_path: object) -> None:
+    """Known truth: two counters tell two laws, and not the other two from each other."""
+    data = made.measurements()
+    some = ("busy_bandwidth", "busy_compute")
+    predictor = Wu(clusters=4, counters=some).fit(data, MID)
+    assert predictor.feature_names() == some
+    by_kernel = -np.array([predictor.score(data.select([k]), MID) for k in range(12)])
+    assert by_kernel[:6].max() < 1e-6
+    assert by_kernel[6:].max() > 1
+    model = train(data, MID, "wu", clusters=4, counters=list(some), loss="squared")
+    save(model, f"{tmp_path}/m.mlscale")
+    restored = load(f"{tmp_path}/m.mlscale").predictors["time"]
+    assert isinstance(restored, Wu)
+    assert (tuple(restored.counters), restored.loss) == (some, "squared")

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from torch.optim.rprop import rprop  # noqa: E402
 
-from mlscale.predictors.wu_training import FIRST_STEP, _rprop  # noqa: E402
+from mlscale.predictors.wu_clusters import FIRST_STEP, _rprop  # noqa: E402
 
 
 def test_steps_are_those_of_torch() -> None:

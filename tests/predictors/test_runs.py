@@ -1,38 +1,43 @@
-"""`board`: its laws by hand, made runs of a known truth, properties, and real GPUs left out.
+"""`runs`: its laws by hand, made runs of a known truth, properties, and real GPUs left out.
 
-Numbers of the laws are worked out by hand beside them; made runs follow `synthetic.board_kernels`.
+Numbers of the laws are worked out by hand beside them; made runs follow `synthetic.made_runs`.
 Bounds on real GPUs are just above what was measured when they were written: regression only.
 """
 
+import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from run_predictions import by_board, outcome
+from run_predictions import by_law, outcome
 from run_tables import tables
-from synthetic import board_kernels as made
+from synthetic import made_runs as made
 from synthetic.tidy import refused, same_bits
 
 import mlscale
-from mlscale import ConfigGrid, Measurements, Profiles, Surfaces
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, Surfaces
+from mlscale.advice.advise import advise
 from mlscale.arrays import Floats
 from mlscale.data.datasets import path
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.data.profiles import MeasuredPoint
-from mlscale.data.surfaces import BOUNDED
-from mlscale.predictors.board import MEMORY_CLOCKS, Board
-from mlscale.predictors.board_law import (
+from mlscale.data.surfaces import BOUNDED, by_power_laws
+from mlscale.model.model import NO_POWER_THERE
+from mlscale.model.shipped import model_for
+from mlscale.predictors.conditioning import RATIO_NOISE
+from mlscale.predictors.runs import Runs, pooled, without_crossings
+from mlscale.predictors.runs_law import (
     Population,
     Sweeps,
     highest_clock,
     log_powers,
     log_times,
 )
-from mlscale.predictors.board_readings import pooled, without_crossings
-from mlscale.predictors.conditioning import RATIO_NOISE
+from mlscale.report.measured import against_measured
 
 CLOCKS = made.CLOCKS
 LAST = len(CLOCKS) - 1  # the step of the highest
@@ -44,9 +49,9 @@ def gpu(seed: int, noise: float = 0.01, device: str = "") -> Measurements:
     return made.measurements(device or f"gpu{seed}", seed, noise)
 
 
-def fitted(quantity: str, count: int = 4) -> Board:
+def fitted(quantity: str, count: int = 4) -> Runs:
     """Learnt from so many made GPUs."""
-    return Board(quantity=quantity).fit([gpu(k) for k in range(count)], [made.TOP] * count)
+    return Runs(quantity=quantity).fit([gpu(k) for k in range(count)], [made.TOP] * count)
 
 
 TIME, POWER = fitted("time"), fitted("power")
@@ -290,20 +295,6 @@ class TestProperties:
         energy = POWER.with_times(unsure).predict_energy(profiles, 0.9, made.GRID)
         assert energy.values == pytest.approx(true * wide.values)
 
-    def test_other_memory_clocks_are_flagged_wider_and_change_nothing_at_the_bases(self) -> None:
-        """Times are twice as long at half the memory clock."""
-        profiles, true = with_readings(OTHER, LAST, 4), OTHER.relative("time", made.TOP)
-        both = replace(made.GRID, memory_mhz=(500.0, 1000.0))
-        slower = Surfaces(both, made.TOP, np.concatenate([2 * true, true], axis=3))
-        exact = POWER.with_times(Surfaces(made.GRID, made.TOP, true))
-        alone = exact.predict(profiles, made.GRID).values
-        found = POWER.with_times(slower).predict_interval(profiles, 0.9, both)
-        assert found.values[..., 1:] == pytest.approx(alone)
-        assert (found.values[..., 0] < found.values[..., 1]).all()
-        assert all(MEMORY_CLOCKS in flags for flags in found.flags)
-        width = -np.log(found.low / found.values)
-        assert (width[..., 0] > width[..., 1] + 0.1).all()
-
     def test_a_listed_clock_that_is_asked_for_changes_none_of_the_others(self) -> None:
         profiles = replace(with_readings(OTHER, LAST, 4), device="rtx3090")
         few, more = (
@@ -314,6 +305,46 @@ class TestProperties:
         assert found[1][:, :, :3] == pytest.approx(found[0], rel=1e-12)
 
 
+class TestMemoryClocks:
+    """Of kernels whose time is known at all memory clocks, power is known at the base's alone."""
+
+    def test_power_is_given_at_the_bases_and_where_it_was_measured(self) -> None:
+        fast, slow = (HardwareConfig(132, 1980, memory_mhz) for memory_mhz in (2619, 1593))
+        profiles = mlscale.import_profile(
+            path("h100-by-hand.csv"), device="h100-sxm5", base=fast.as_dict()
+        )
+        profiles = replace(profiles, power_w=np.full(2, 300.0), metadata={"power_kind": "board"})
+        model = model_for(mlscale.load(path("kernels.mlscale")), profiles)
+        alone = model.predict(profiles, 0.9)
+        point = MeasuredPoint(slow, profiles.time_ms * 1.5, np.array([200.0, np.nan]))
+        read = model.predict(replace(profiles, points=(point,)), 0.9)
+        m = [step == 1593 for step in model.grid.memory_mhz]
+        for found in (alone, read):
+            assert np.isfinite(found.time_ms).all()
+            assert [str(note) for note in found.warnings].count(str(NO_POWER_THERE)) == 1
+            for side in ("values", "low", "high"):
+                watts = getattr(found["power"], side)
+                assert np.isfinite(watts[..., ~np.array(m)]).all()
+                unknown = np.isnan(watts[..., m])
+                assert unknown.sum() == unknown.size - (found is read)
+        assert read.rows([slow])[0]["power_w"] == 200
+        assert [row["energy_mj"] for row in alone.rows([slow])] == [None, None]
+        advice = advise(model, replace(profiles, points=(point,)), "time")
+        told = against_measured(advice, profiles, point)
+        assert told["predicted"]["time_ms"][0] > 0
+        assert told["predicted"]["power_w"] is told["predicted"]["energy_mj"] is None
+
+    def test_between_two_engine_clocks_it_is_given(self) -> None:
+        """NaN of a memory clock that has no part in it changes nothing: halfway in the log."""
+        grid = ConfigGrid((1,), (100.0, 400.0), (5.0, 10.0))
+        values = np.array([[[[np.nan, 1.0], [np.nan, 4.0]]]])
+        surfaces = Surfaces(grid, HardwareConfig(1, 100, 10), values)
+        assert surfaces.at(HardwareConfig(1, 200, 10)) == (pytest.approx([2.0]), True)
+        assert np.isnan(surfaces.at(HardwareConfig(1, 200, 7))[0]).all()
+        wider = by_power_laws(surfaces, replace(grid, engine_mhz=(100.0, 200.0)))
+        assert wider.values[0, 0, 1] == pytest.approx([np.nan, 2.0], nan_ok=True)
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("predictor", "grid", "device", "message"),
@@ -322,7 +353,7 @@ class TestRefusals:
                 TIME,
                 replace(made.GRID, memory_mhz=(500.0, 1000.0)),
                 "rtx3090",
-                "'board' predicts times at one memory clock, memory=1000",
+                "'runs' predicts at one memory clock, that of the run: give readings",
             ),
             (
                 POWER,
@@ -334,7 +365,7 @@ class TestRefusals:
         ],
     )
     def test_of_a_grid_or_gpu(
-        self, predictor: Board, grid: ConfigGrid, device: str, message: str
+        self, predictor: Runs, grid: ConfigGrid, device: str, message: str
     ) -> None:
         with refused(message):
             predictor.predict(replace(with_readings(OTHER, LAST), device=device), grid)
@@ -348,14 +379,15 @@ class TestRefusals:
     def test_of_a_table_of_two_clocks(self) -> None:
         few = gpu(0).at_steps("engine_mhz", slice(-2, None))
         with refused("3 engine clocks or more; the table of 'gpu0' has 30 kernels, 1 CU count,"):
-            Board().fit(few, few.grid.highest)
+            Runs().fit(few, few.grid.highest)
 
     def test_what_is_assumed_of_other_gpus(self) -> None:
-        learnt = Board(quantity="power").fit(gpu(0, device="rtx8000"), made.TOP)
+        learnt = Runs(quantity="power").fit(gpu(0, device="rtx8000"), made.TOP)
         one, two = (with_readings(OTHER, LAST, *steps).select([0, 1]) for steps in ((), (4,)))
         (point,) = two.points
         assert point.power_w is not None
         half = replace(two, points=(replace(point, power_w=np.array([100.0, np.nan])),))
+        other = replace(point, config=replace(point.config, memory_mhz=500.0))
         alone = (
             "power is known at one clock only{}, and was learnt on 1 other GPU; a second reading"
         )
@@ -363,11 +395,48 @@ class TestRefusals:
             (one, "rtx8000", None),
             (one, "h100-sxm5", alone.format("")),
             (half, "h100-sxm5", alone.format(" for 1 kernel (run1)")),
+            (replace(two, points=(other,)), "h100-sxm5", alone.format("")),
             (two, "h100-sxm5", "power was learnt on 1 other GPU"),
             (two, "mi300x", "power was learnt on 1 other GPU, none of them of AMD"),
         ):
             said = learnt.assumption(replace(profiles, device=device))
             assert said is None if begins is None else str(said).startswith(begins)
+
+
+class TestState:
+    """What was learnt, as the shipped model's file holds it."""
+
+    SHIPPED = mlscale.load(path("runs.mlscale")).predictors
+
+    @pytest.mark.parametrize("quantity", ["time", "power"])
+    def test_it_comes_back_as_it_was(self, quantity: str) -> None:
+        learnt = self.SHIPPED[quantity]
+        assert isinstance(learnt, Runs)
+        held = Runs(quantity).restore(learnt.state()).held_
+        assert {type(counts) for counts in held.values()} == {tuple}
+        assert {type(count) for counts in held.values() for count in counts} == {int}
+        assert held == learnt.held_
+
+    @pytest.mark.parametrize(
+        ("damage", "said"),
+        [
+            ({"held": {"two": [3]}}, None),
+            ({"held": {"two": [9, 2]}}, None),
+            ({"held": {"two": ["x", 2]}}, None),
+            ({"held": {"two": 2}}, None),
+            ({"trained": []}, None),
+            ({"laws": {}}, None),
+            ({"laws": "those of power"}, "the law of time has other unknowns"),
+        ],
+    )
+    def test_a_damaged_one_is_refused(self, damage: dict[str, Any], said: str | None) -> None:
+        learnt = self.SHIPPED["power"]
+        assert isinstance(learnt, Runs)
+        state = copy.deepcopy(learnt.state())
+        if said:
+            damage = {"laws": dict.fromkeys(("time", "power"), state["laws"]["power"])}
+        with pytest.raises((KeyError, TypeError, ValueError), match=said):
+            Runs("power").restore({**state, **damage})
 
 
 class TestRealGpus:
@@ -376,7 +445,7 @@ class TestRealGpus:
     def test_one_left_out_is_as_far_off_as_the_card_says(self) -> None:
         """tests/test_shipped.py has the bounds of the card."""
         device = "rtx5060ti-16gb"
-        found = outcome(tables()[device], by_board, (SECOND_CLOCK,))
+        found = outcome(tables()[device], by_law, (SECOND_CLOCK,))
         card = mlscale.load(path("runs.mlscale")).card["errors_on_gpus_left_out"][device]
         assert set(card) == {"time", "power", "energy"}
         for quantity, figures in card.items():

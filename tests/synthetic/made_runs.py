@@ -1,4 +1,4 @@
-"""Made runs on boards that follow the law of `board`, with a known truth.
+"""Made runs that follow the law of `runs`, with a known truth.
 
 Time and power are the closed forms written out here, not mlscale's. A run's unknowns, logit c,
 ln p, ln a, x0 and ln s, are Gaussian with MEANS and SPREADS.
