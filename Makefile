@@ -82,7 +82,6 @@ sample:
 # Makes the simulated data and their model anew; RAW is the raw table of the simulated set.
 shipped-simulated: $(READY)
 	$(BIN)/python tools/make_shipped.py $(RAW)
-	$(BIN)/python tools/make_training_step.py
 	$(BIN)/mlscale train datasets/simulated-gcn3.parquet --base cu=16,engine=800,memory=700 \
 	  --leave-out fastwalshtransform -o models/simulated-gcn3.mlscale
 
