@@ -3,8 +3,9 @@
     MLSCALE_DATA=FOLDER PYTHONPATH=reproduction python tools/draw_pictures.py docs/images [NAME ...]
 
 Names: those of PICTURES; all without one. Every GPU that is drawn was left out of what predicts it,
-and every kernel of `cu-axis` and `pareto`, with its application. `regret`, `errors` and `intervals`
-draw docs/tables/*.csv. `clocks` writes docs/tables/clocks.csv too, which README's caption has.
+and every kernel of `cu-axis` and `pareto`, with its application. `regret`, `errors`, `intervals`
+and `tune` draw docs/tables/*.csv. `clocks` writes docs/tables/clocks.csv too, which README's
+caption has.
 """
 
 import csv
@@ -428,6 +429,27 @@ def pareto(look: Look) -> Figure:
     return figure
 
 
+def tune(look: Look) -> Figure:
+    """By limit, the energy above the best clock's of jobs that tune themselves, and who is slow."""
+    rows = rows_of("tune")
+    limits = list(dict.fromkeys(row["limit"] for row in rows))
+    colors = {"mlscale.tune": look["advised"], "Zeus": look["predicted"], "stay": look["faint"]}
+    titles = {"regret": "Energy above the best clock's, in points"}
+    titles["over by 1 %"] = "Jobs slower than the limit by over a point, %"
+    figure = card(5.4, look)
+    for panel, (column, title) in zip(panels(figure, 2), titles.items(), strict=True):
+        for place, (way, color) in enumerate(colors.items()):
+            values = [float(row[column]) for row in rows if row["way"] == way]
+            at = np.arange(len(limits)) + 0.27 * (1 - place)
+            label = way if column == "regret" else None
+            panel.barh(at, values, 0.25, color=color, label=label)
+        named_rows(
+            panel, [f"limit {one}".replace("limit none", "no limit") for one in limits], title
+        )
+    figure.legend(loc="outside lower center", **KEY)
+    return figure
+
+
 PICTURES: dict[str, Callable[[Look], Figure]] = {
     "clocks": clocks,
     "two-readings": two_readings,
@@ -437,6 +459,7 @@ PICTURES: dict[str, Callable[[Look], Figure]] = {
     "intervals": intervals,
     "cu-axis": cu_axis,
     "pareto": pareto,
+    "tune": tune,
 }
 
 
