@@ -5,18 +5,22 @@
 Parts: `simulated`, errors and intervals on 137 simulated servers by the aims; `limits`, clocks
 under limits of latency; `saturated`, servers of which nothing is said;
 `gaps`, percentiles of the gaps between tokens where all gaps are known; `real`, measured series,
-whose clocks are means under power caps. Readings are at the highest clock and two thirds of it.
+whose clocks are means under power caps; `sweeps`, vLLM over 166 clocks and DeepSeek-R1 on 8 GPUs,
+each of which counts once; `loads`, numbers of clients of the latter. Readings are at the highest
+clock and two thirds of it.
 docs/howto/servers.md shows what they print.
 """
 
+import csv
 import gzip
 import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +29,8 @@ from common import REPOSITORY, Report, run
 from run_tables import csv_rows
 
 from mlscale import HardwareConfig, load
-from mlscale.advice.server import ServerAdvice, Slo, advise_server
+from mlscale.advice.server import Estimate, LoadCell, ServerAdvice, Slo, advise_server
+from mlscale.advice.server_loads import interpolated
 from mlscale.advice.server_readings import ServerReading
 from mlscale.arrays import Floats
 from mlscale.data.logs import PROFILE_KIND
@@ -33,21 +38,28 @@ from mlscale.data.profiles import Profiles
 from mlscale.readers.serving import ServingResult, read_result
 
 Row = dict[str, Any]
+Truth = dict[str, Floats]
 SLOW = 7  # place of the slow reading, two thirds of the highest clock
 LATENCIES = [Slo(m, p) for m in ("itl", "tpot", "ttft") for p in ("p50", "p90", "p99")]
 AIMS = {"itl p50": 1.5, "itl p90": 2.5, "itl p99": 5, "tpot p50": 1.5, "tpot p90": 1.5,
         "ttft p50": 2.5, "ttft p90": 3.5, "tok/s": 1, "W": 5}  # fmt: skip
 TIMES = (1.1, 1.5)  # what latencies may be of those at the highest clock
+SWEPT = [Slo(m, p) for m in ("itl", "tpot", "ttft") for p in ("mean", "p50", "p90", "p99")]
+NAMES = (*(slo.name for slo in SWEPT), "tok/s", "W", "tok/J")
+HEADER = ("", "mean |error| %", "mean error %", "90th", "90 % intervals hold %", "aim", "kept")
+SESSIONS = {"itl": 0.015, "tpot": 0.015, "ttft": 0.03, "W": 0.015, "tok/J": 0.02}  # as sweeps show
 GAP_SERVERS = 40
 SERVED = 0.98  # a long run that serves less of the rate of requests is saturated
 
 
-def reading(mhz: float, power_w: float, result: ServingResult) -> ServerReading:
-    """A reading of one GPU that draws what all draw."""
+def reading(
+    mhz: float, power_w: float, result: ServingResult, cap_w: float = np.nan
+) -> ServerReading:
+    """A reading of one GPU that draws what all draw; cap_w: all their limits [W]."""
     facts = {"profile_kind": PROFILE_KIND, "origin": "measured", "power_kind": "board"}
     log = Profiles(
         "some-gpu", HardwareConfig(100, mhz, 1000.0), ("run",), ("run",), np.ones(1),
-        np.array([power_w]), (), np.empty((1, 0)), facts,
+        np.array([power_w]), (), np.empty((1, 0)), facts, power_cap_w=cap_w,
     )  # fmt: skip
     return ServerReading(result, log)
 
@@ -99,7 +111,7 @@ def curves(advice: ServerAdvice) -> dict[str, Floats]:
     clocks = advice.clocks
     named = {name: [c.latency_ms[name].value for c in clocks] for name in clocks[0].latency_ms}
     named |= {"MHz": [c.engine_mhz for c in clocks], "W": [c.power_w.value for c in clocks]}
-    named |= {"tok/s": [c.output_per_s for c in clocks]}
+    named |= {"tok/s": [c.output_per_s.value for c in clocks]}
     named |= {"tok/J": [c.tokens_per_joule.value for c in clocks]}
     return {name: np.array(values)[::-1] for name, values in named.items()}
 
@@ -109,7 +121,7 @@ def at(values: Floats, clocks: Floats, mhz: Any) -> Floats:
     return np.asarray(np.exp(np.interp(np.log(mhz), np.log(clocks), np.log(values))))
 
 
-def truth(server: Row) -> dict[str, Floats]:
+def truth(server: Row) -> Truth:
     """The same of the truth, at its clocks down to the slow reading."""
     rows = server["truth_same_requests"][SLOW::-1]
     named = {slo.name: [latency_ms(row, slo) for row in rows] for slo in LATENCIES}
@@ -119,49 +131,70 @@ def truth(server: Row) -> dict[str, Floats]:
     return {name: np.array(values) for name, values in named.items()}
 
 
-def errors(advice: ServerAdvice, true: dict[str, Floats]) -> dict[str, Floats]:
+def is_between(advice: ServerAdvice, true: Truth) -> Any:
+    """Which clocks of the truth lie between the readings, (N,)."""
+    return (true["MHz"] < advice.clocks[0].engine_mhz) & (
+        true["MHz"] > advice.clocks[-1].engine_mhz
+    )
+
+
+def errors(advice: ServerAdvice, true: Truth) -> dict[str, Floats]:
     """Errors between the readings [%], of what both have."""
-    found, mhz = curves(advice), true["MHz"][1:-1]
+    found, inner = curves(advice), is_between(advice, true)
     return {
-        name: 100 * np.log(at(found[name], found["MHz"], mhz) / true[name][1:-1])
-        for name in found.keys() & true.keys() - {"MHz"}
-    }
+        name: 100 * np.log(at(found[name], found["MHz"], true["MHz"][inner]) / true[name][inner])
+        for name in NAMES if name in found.keys() & true.keys()
+    }  # fmt: skip
 
 
-def held_by(advice: ServerAdvice, true: dict[str, Floats], name: str) -> float:
-    """The share of the truth between the readings that 90 % intervals hold."""
-    clocks = np.array([clock.engine_mhz for clock in advice.clocks])
+def held_by(advice: ServerAdvice, true: Truth, name: str, noise: float = 0.0) -> float:
+    """The share of the truth between the readings that 90 % intervals hold.
+
+    noise: standard deviation of the log to draw for each of three runs, which simulations lack.
+    """
+    draw = np.random.default_rng(int(1e6 * true["W"][0]))
+    told = [clock for clock in advice.clocks if not clock.is_measured]
+    clocks, inner = np.array([clock.engine_mhz for clock in told]), is_between(advice, true)
     held = []
-    for mhz, value in zip(true["MHz"][1:-1], true[name][1:-1], strict=True):
-        clock = advice.clocks[int(np.abs(clocks - mhz).argmin())]
-        others = {"W": clock.power_w, "tok/J": clock.tokens_per_joule}
+    for mhz, value in zip(true["MHz"][inner], true[name][inner], strict=True):
+        clock = told[int(np.abs(clocks - mhz).argmin())]
+        others = {"W": clock.power_w, "tok/J": clock.tokens_per_joule, "tok/s": clock.output_per_s}
         _, low, high = {**clock.latency_ms, **others}[name]
-        held.append(low is not None and high is not None and low <= value <= high)
+        along = np.log(clocks[0] / mhz) / np.log(clocks[0] / clocks[-1])
+        runs = np.sqrt(1 + along**2 + (1 - along) ** 2)
+        drawn = value * np.exp(noise * runs * draw.standard_normal())
+        held.append(low is not None and high is not None and low <= drawn <= high)
     return float(np.mean(held))
 
 
 def simulated(report: Report) -> None:
     """Errors between the readings, of servers that are not withheld, beside the aims."""
-    kinds: dict[str, list[tuple[ServerAdvice, dict[str, Floats]]]] = {"closed": [], "open": []}
+    kinds: dict[str, list[tuple[ServerAdvice, Truth]]] = {"closed": [], "open": []}
     for server in servers():
         advice = advice_on(server)
         if not advice.withheld:
             kinds["closed" if server["closed"] else "open"].append((advice, truth(server)))
     for kind, found in kinds.items():
-        all_errors = [errors(*one) for one in found]
-        rows = []
-        for name in [*(slo.name for slo in LATENCIES), "tok/s", "W", "tok/J"]:
-            off = np.abs(np.concatenate([one[name] for one in all_errors]))
-            aim = AIMS.get(name)
-            held = ""
-            if name != "tok/s":
-                held = f"{100 * np.mean([held_by(*one, name) for one in found]):.0f}"
-            kept = "" if aim is None else "yes" if off.mean() <= aim else "no"
-            rows.append(
-                (name, f"{off.mean():.1f}", f"{np.percentile(off, 90):.1f}", held, aim or "", kept)
-            )
-        header = ("", "mean |error| %", "90th", "90 % intervals hold %", "aim", "kept")
-        report.rows(f"{kind} load, {len(found)} servers", header, rows)
+        report.rows(f"{kind} load, {len(found)} servers", HEADER, table(found, True))
+
+
+def table(
+    found: Sequence[tuple[ServerAdvice, Truth]], is_made: bool = False
+) -> list[tuple[Any, ...]]:
+    """Rows of errors and of the intervals, of advice beside the truth.
+
+    is_made: of simulations, to whose truth the noise of sessions is added for the intervals.
+    """
+    all_errors, rows = [errors(*one) for one in found], []
+    for name in (name for name in NAMES if name in all_errors[0]):
+        off = np.concatenate([one[name] for one in all_errors])
+        noise = SESSIONS.get(name.split()[0], 0.0) if is_made else 0.0
+        held, size = np.abs(off), np.mean([held_by(*one, name, noise) for one in found])
+        aim = AIMS.get(name)
+        kept = "" if aim is None else "yes" if held.mean() <= aim else "no"
+        cells = (f"{held.mean():.1f}", f"{off.mean():.1f}", f"{np.percentile(held, 90):.1f}")
+        rows.append((name, *cells, f"{100 * size:.0f}", aim or "", kept))
+    return rows
 
 
 def limits(report: Report) -> None:
@@ -324,6 +357,147 @@ def real(report: Report) -> None:
     report.rows("measured series, fixed clients; aim: <= 4 %", header, rows)
 
 
+VLLM, DEEPSEEK = "vLLM, one GPU", "DeepSeek-R1, 8 GPUs"
+SWEEP_PAIRS = ((1380, 930), (1380, 1020), (1290, 840), (1290, 930), (1200, 750), (1110, 750))
+FAR_PAIRS = ((1380, 480), (1380, 510), (1380, 540), (1290, 450))  # the slow one at 0.35 to 0.39
+SETTINGS = ("input", "output", "concurrency")
+MODES = ("MI325X_1000W", "MI325X_750W_Auto", "MI325X_750W_Manual")  # the second is judged
+
+
+@cache
+def vllm_clocks() -> list[Row]:
+    """What was measured of vLLM over its clocks, the highest first."""
+    with (folder() / "servers-real" / "climatik" / "measured.csv").open(encoding="utf-8") as file:
+        rows = [dict(row) for row in csv.DictReader(file)]
+    return sorted(rows, key=lambda row: -float(row["mhz"]))
+
+
+def summary_of_vllm(row: Row) -> ServerReading:
+    """A row of vLLM's table, of 50 clients."""
+    result = ServingResult(
+        f"vllm-{row['series']}-{row['mhz']}",
+        {slo.name: float(row[f"{slo.metric}_{slo.statistic}_ms"]) for slo in SWEPT},
+        float(row["completed"]), float(row["duration_s"]), float(row["output_tokens_per_s"]),
+        clients=50.0,
+    )  # fmt: skip
+    return reading(float(row["mhz"]), float(row["power_median_w"]), result)
+
+
+def detailed_of_vllm(row: Row) -> ServerReading:
+    """The same by its file, which lists every request."""
+    place = folder() / "servers-real" / "climatik" / f"vllm-{row['mhz']}mhz.json.gz"
+    with tempfile.TemporaryDirectory() as name, gzip.open(place) as packed:
+        file = Path(name) / "result.json"
+        file.write_bytes(packed.read())
+        result = read_result(file)
+    return reading(float(row["mhz"]), float(row["power_median_w"]), result)
+
+
+def judged_of_vllm(
+    is_detailed: bool, pairs: Sequence[tuple[int, int]] = SWEEP_PAIRS
+) -> Iterator[tuple[ServerAdvice, Truth]]:
+    """Advice by pairs of clocks, and what was measured between them, in both sessions."""
+    rows = vllm_clocks()
+    by_clock = {int(row["mhz"]): row for row in rows if row["series"] == "freqsAll"}
+    for fast, slow in pairs:
+        make = detailed_of_vllm if is_detailed else summary_of_vllm
+        used = [row for row in rows if slow < int(row["mhz"]) < fast]
+        true = {slo.name: column(used, f"{slo.metric}_{slo.statistic}_ms") for slo in SWEPT}
+        true |= {"MHz": column(used, "mhz"), "W": column(used, "power_median_w")}
+        true["tok/s"] = column(used, "output_tokens_per_s")
+        true["tok/J"] = true["tok/s"] / true["W"]
+        yield advised([make(by_clock[fast]), make(by_clock[slow])], SWEPT), true
+
+
+def column(rows: Sequence[Row], name: str) -> Floats:
+    """A column of a table."""
+    return np.array([float(row[name]) for row in rows])
+
+
+def judged_of_deepseek() -> Iterator[tuple[ServerAdvice, Truth]]:
+    """Advice by two modes of the MI325X on the third, whose clock lies between, by requests."""
+    place = folder() / "servers-real" / "deepseek-r1-sglang-8gpu.csv"
+    with place.open(encoding="utf-8") as file:
+        rows = {
+            (row["mode"], *(row[name] for name in SETTINGS)): row for row in csv.DictReader(file)
+        }
+    names = {"itl mean": "itl_mean", "itl p50": "itl_median", "itl p99": "itl_p99",
+             "ttft mean": "ttft_mean", "ttft p99": "ttft_p99"}  # fmt: skip
+    for asked in sorted({key[1:] for key in rows}):
+        fast, truth, slow = (rows[mode, *asked] for mode in MODES)
+        fast_mhz, mhz, slow_mhz = (float(row["engine_min"]) for row in (fast, truth, slow))
+        if not 1.01 * slow_mhz < mhz < fast_mhz / 1.01 or fast_mhz < 1.05 * slow_mhz:
+            continue
+        readings = []
+        for row in (fast, slow):
+            latencies = {name: float(row[value]) for name, value in names.items()}
+            seconds, tokens = float(row["duration_s"]), float(row["out_tok_s"])
+            count = tokens * seconds / float(row["output"])
+            result = ServingResult(
+                row["mode"], latencies, count, seconds, tokens, clients=float(row["concurrency"])
+            )
+            cap_w = 8 * float(row["mode"].split("_")[1].removesuffix("W"))
+            watts = float(row["power_w_8gpu"])
+            readings.append(reading(float(row["engine_min"]), watts, result, cap_w))
+        true = {name: np.array([float(truth[value])]) for name, value in names.items()}
+        true |= {"MHz": np.array([mhz]), "W": np.array([float(truth["power_w_8gpu"])])}
+        true["tok/s"] = np.array([float(truth["out_tok_s"])])
+        true["tok/J"] = true["tok/s"] / true["W"]
+        yield advised(readings, [Slo(*name.split()) for name in names]), true
+
+
+def loads(report: Report) -> None:
+    """Errors between two numbers of clients of DeepSeek-R1, by how many times the one the other is.
+
+    Of each mode and request; at a clock that was run.
+    """
+    place = folder() / "servers-real" / "deepseek-r1-sglang-8gpu.csv"
+    with place.open(encoding="utf-8") as file:
+        rows = sorted(csv.DictReader(file), key=_series)
+    off: dict[int, list[tuple[float, float, bool]]] = {}
+    for _, group in groupby(rows, _series):
+        run = {int(row["concurrency"]): _load_cell(row) for row in group}
+        for fewer, between, more in combinations(sorted(run), 3):
+            told, true = interpolated(run[fewer], run[more], between), run[between]
+            _, low, high = told.tokens_per_joule
+            value, rate = true.tokens_per_joule.value, true.output_per_s.value
+            errors = [np.log(told.tokens_per_joule.value / value)]
+            errors.append(np.log(told.output_per_s.value / rate))
+            is_held = low is not None and high is not None and low <= value <= high
+            off.setdefault(more // fewer, []).append((*np.abs(errors), is_held))
+    table_rows = [
+        (f"{times}", len(found), *(f"{100 * part:.1f}" for part in np.mean(found, axis=0)[:2]),
+         f"{100 * np.mean(found, axis=0)[2]:.0f}")
+        for times, found in sorted(off.items())
+    ]  # fmt: skip
+    header = ("times the clients", "cases", "tokens/J, mean |error| %", "tokens/s", "held %")
+    report.rows(f"{DEEPSEEK}, between two numbers of clients", header, table_rows)
+
+
+def _series(row: Row) -> tuple[str, str, str]:
+    """What but the number of clients a row is of."""
+    return row["mode"], row["input"], row["output"]
+
+
+def _load_cell(row: Row) -> LoadCell:
+    """A row as a cell that was measured."""
+    rate, watts = float(row["out_tok_s"]), float(row["power_w_8gpu"])
+    told = (Estimate(rate), Estimate(watts), Estimate(rate / watts))
+    return LoadCell(float(row["concurrency"]), float(row["engine_mhz"]), True, *told)
+
+
+def sweeps(report: Report) -> None:
+    """Errors and intervals on both sweeps of real servers."""
+    judged = {
+        f"{VLLM}, every request": judged_of_vllm(is_detailed=True),
+        f"{VLLM}, summaries": judged_of_vllm(is_detailed=False),
+        f"{VLLM}, summaries, slow reading at 0.35 to 0.39": judged_of_vllm(False, FAR_PAIRS),
+        f"{DEEPSEEK}, summaries": judged_of_deepseek(),
+    }
+    for name, found in judged.items():
+        report.rows(f"{name}, closed load", HEADER, table(list(found)))
+
+
 if __name__ == "__main__":
     run(
         "How well two readings of an LLM server tell what lies between them.",
@@ -333,5 +507,7 @@ if __name__ == "__main__":
             "saturated": saturated,
             "gaps": gaps,
             "real": real,
+            "sweeps": sweeps,
+            "loads": loads,
         },
     )

@@ -12,6 +12,7 @@ import pytest
 import servers
 
 from mlscale.advice.server import Slo
+from mlscale.predictors.server_law import Between
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
@@ -49,3 +50,20 @@ def test_measured_series_are_near(data_folder: Path, series: str, percent: float
                 result.latency_ms("tpot mean"), rel=percent / 100
             )
             assert told["W"] == pytest.approx(power_w, rel=0.07)
+
+
+def test_an_interval_holds_the_noise_of_three_runs() -> None:
+    """By hand: both readings and the run to come; at an end only one reading counts, sqrt(2)."""
+    law = servers.load("runs").lead.laws_["time"]
+    between = Between.at(law, np.array([1500.0, 1500.0 * 0.8**0.5, 1200.0]), 1500.0, 1200.0)
+    found = between.half_width(0.0, 0.01)
+    assert found == pytest.approx(1.645 * np.sqrt([2, 1.5, 2]))
+    assert between.half_width(3.0, 0.0) == pytest.approx([0, 3, 0], abs=1e-6)
+
+
+def test_intervals_of_real_servers_hold_what_was_measured(data_folder: Path) -> None:
+    """The two sweeps that the widths were chosen on: aim 85 to 95 %, here the least."""
+    for found in (servers.judged_of_vllm(is_detailed=True), servers.judged_of_deepseek()):
+        judged = list(found)
+        for name in ("itl p50", "itl mean", "ttft mean", "tok/s", "W", "tok/J"):
+            assert np.mean([servers.held_by(*one, name) for one in judged]) > 0.85, name

@@ -22,14 +22,22 @@ from mlscale.errors import InputError
 from mlscale.model.model import Model
 from mlscale.model.shipped import model_for
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.predictors.runs import Runs
 from mlscale.predictors.server_law import (
     BUSY,
+    CAPPED,
+    OF_BLOCKS,
     ONE_KIND_WIDTH,
+    POWER_NOISE,
     POWER_WIDTH,
+    RATE_NOISE,
+    RATE_WIDTH,
+    SESSION,
     TOKENS_WIDTH,
     Between,
     Kinds,
+    sampled_noise,
     split,
     width,
 )
@@ -38,6 +46,7 @@ from mlscale.readers.serving import METRICS, STATISTICS, ServingResult
 
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
 POOLS = {None: METRICS, "prefill": ("ttft",), "decode": ("itl", "tpot")}
+LEAST_SHARE = 0.5  # of a clock, at which the next reading is: below, times between are too short
 LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
 _FORM = re.compile(
     rf"\s*({'|'.join(METRICS)})\s*=\s*(.+?)(x?)\s*@\s*({'|'.join(STATISTICS)})\s*", re.IGNORECASE
@@ -126,7 +135,7 @@ class ServerClock:
     is_measured: bool
     latency_ms: Mapping[str, Estimate]
     power_w: Estimate
-    output_per_s: float
+    output_per_s: Estimate
     tokens_per_joule: Estimate
     capacity_share: float | None
     breaks: tuple[str, ...] = ()
@@ -141,12 +150,24 @@ class ServerClock:
         return (*names, *["capacity"] * ((self.capacity_share or 0) > MOST_OF_CAPACITY))
 
 
+@dataclass(frozen=True)
+class LoadCell:
+    """A server with so many clients at one engine clock [MHz], power of all its GPUs [W]."""
+
+    clients: float
+    engine_mhz: float
+    is_measured: bool
+    output_per_s: Estimate
+    power_w: Estimate
+    tokens_per_joule: Estimate
+
+
 @dataclass(frozen=True, eq=False)
 class ServerAdvice:
     """The server at N clocks, the highest first, between the `readings` that were used.
 
     base: the reading of now. limits: each with its ms. withheld: why no clock is advised though the
-    limits may be kept.
+    limits may be kept. loads: what other numbers of clients bring, where such were run too.
     """
 
     readings: tuple[ServerReading, ...]
@@ -157,6 +178,7 @@ class ServerAdvice:
     clocks: tuple[ServerClock, ...]
     withheld: str
     notes: tuple[Note, ...]
+    loads: tuple[LoadCell, ...] = ()
 
     def best(self, is_sure: bool = False) -> ServerClock | None:
         """The clock of most tokens per joule that keeps the limits; None where none does.
@@ -173,6 +195,12 @@ class ServerAdvice:
         return next(one for one in self.clocks if one.engine_mhz == engine_mhz)
 
     @property
+    def further_mhz(self) -> int | None:
+        """The clock for a reading between two that are far apart [MHz]; None where none are."""
+        apart = (pair for pair in pairwise(self.readings) if _is_far(*pair))
+        return next((_amid(*pair) for pair in apart), None)
+
+    @property
     def now(self) -> ServerClock:
         """The server at the base's clock."""
         return self.at(self.base.engine_mhz)
@@ -186,7 +214,11 @@ class ServerAdvice:
     def choice(self, clock: ServerClock) -> Choice:
         """A clock with time, power and energy of RATED_UNITS output tokens."""
         now, work, log_base = self.now, 1e3 * RATED_UNITS, self.base.log.base
-        time_ms, tokens, power = work / clock.output_per_s, clock.tokens_per_joule, clock.power_w
+        time_ms, tokens, power = (
+            work / clock.output_per_s.value,
+            clock.tokens_per_joule,
+            clock.power_w,
+        )
         energies_mj, ends_w = [time_ms * power.value], None
         if tokens.ends and power.ends:
             energies_mj += [work / end for end in tokens.ends]
@@ -196,7 +228,7 @@ class ServerAdvice:
             [replace(log_base, engine_mhz=clock.engine_mhz)],
             Points.single(clock.engine_mhz, time_ms, power.value),
             replace(log_base, engine_mhz=now.engine_mhz),
-            Points.single(now.engine_mhz, work / now.output_per_s, now.power_w.value),
+            Points.single(now.engine_mhz, work / now.output_per_s.value, now.power_w.value),
             np.array([energies_mj]),
             ends_w,
         )
@@ -224,8 +256,8 @@ def advise_server(
     used, withheld, notes = _unsaturated(readings) if is_rate else (tuple(readings), "", [])
     if base not in used:
         raise InputError(
-            f"--base engine={base.engine_mhz:g}: that reading is not used: "
-            f"{why_saturated(top, base)}; leave engine out of --base"
+            f"{parameter('base', f'engine={base.engine_mhz:g}')}: that reading is not used: "
+            f"{why_saturated(top, base)}; leave engine out of {parameter('base')}"
         )
     shown = _shown(readings, slos, pool)
     clocks, output_per_s, power_w = _run(model, used)
@@ -233,37 +265,42 @@ def advise_server(
     has_kinds = is_rate and pool is None
     kinds = _kinds(used) if has_kinds else []
     one_kind = {slo for slo in shown if slo.is_of_long_gaps and has_kinds and not kinds}
-    logs, off = {slo: np.zeros(len(clocks)) for slo in shown}, np.zeros(len(clocks))
+    run_noises = (
+        RATE_NOISE[is_rate],
+        POWER_NOISE,
+        float(np.hypot(RATE_NOISE[is_rate], POWER_NOISE)),
+    )
+    run_widths = (RATE_WIDTH[is_rate], POWER_WIDTH, TOKENS_WIDTH)
+    logs, wide = (np.zeros((len(shown), len(clocks))) for _ in range(2))
+    run_wide = np.zeros((len(run_widths), len(clocks)))
     for place, pair in enumerate(pairwise(used)):
         fast, slow = (one.engine_mhz for one in pair)
         inside = (clocks <= fast) & (clocks >= slow)
         between = Between.at(law, clocks[inside], fast, slow)
-        off[inside] = between.off
-        for slo in shown:
+        for row, slo in enumerate(shown):
             values = np.log([one.result.latency_ms(slo.name) for one in pair])
-            logs[slo][inside] = _latency(between, slo, values, is_rate, kinds[place : place + 2])
-    off[np.isin(clocks, [one.engine_mhz for one in used])] = 0
+            logs[row, inside] = _latency(between, slo, values, is_rate, kinds[place : place + 2])
+            midway = width(slo.metric, slo.percentile, is_rate)
+            midway = ONE_KIND_WIDTH if slo in one_kind else midway
+            wide[row, inside] = between.half_width(midway, _noise(pair, slo, is_rate))
+        for row, (midway, noise) in enumerate(zip(run_widths, run_noises, strict=True)):
+            run_wide[row, inside] = between.half_width(midway, noise)
+    is_measured = np.isin(clocks, [one.engine_mhz for one in used])
+    wide[:, is_measured] = run_wide[:, is_measured] = 0
     ends = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
     shares = _shares(ends, readings, capacity) if capacity else [None] * len(clocks)
-    widths = {
-        slo: ONE_KIND_WIDTH if slo in one_kind else width(slo.metric, slo.percentile, is_rate)
-        for slo in shown
-    }
     limits = tuple((slo, slo.most_ms(base.result.latency_ms(slo.name))) for slo in slos)
-    at_clocks = [
-        ServerClock(
-            engine_mhz=float(clocks[at]),
-            is_measured=not part,
-            latency_ms={
-                slo.name: _estimate(np.exp(ms[at]), part * widths[slo]) for slo, ms in logs.items()
-            },
-            power_w=_estimate(power_w[at], part * POWER_WIDTH),
-            output_per_s=float(output_per_s[at]),
-            tokens_per_joule=_estimate(output_per_s[at] / power_w[at], part * TOKENS_WIDTH),
-            capacity_share=shares[at],
+    names, at_clocks = [slo.name for slo in shown], []
+    tokens_per_joule = output_per_s / power_w
+    for at, mhz in enumerate(clocks):
+        latencies = map(_estimate, np.exp(logs[:, at]), wide[:, at])
+        whole = (output_per_s[at], power_w[at], tokens_per_joule[at])
+        rate, watts, tokens = map(_estimate, whole, run_wide[:, at])
+        by_name = dict(zip(names, latencies, strict=True))
+        clock = ServerClock(
+            float(mhz), bool(is_measured[at]), by_name, watts, rate, tokens, shares[at]
         )
-        for at, part in enumerate(off)
-    ]
+        at_clocks.append(clock)
     told = tuple(replace(clock, breaks=clock.broken(limits)) for clock in at_clocks)
     notes += _notes(readings, slos, one_kind)
     notes += [_unknown_capacity(readings)] if is_rate and not capacity else []
@@ -308,11 +345,25 @@ def _latency(
     return np.asarray(values[0] + between.followed(ratio)[0])
 
 
+def _noise(pair: Sequence[ServerReading], slo: Slo, is_rate: bool) -> float:
+    """Standard deviation of the log of a latency between runs at one clock.
+
+    Other requests add to it, but for a rate, at which all runs have the same ones.
+    """
+    spreads = [one.result.spread.get(slo.name, np.nan) for one in pair]
+    sampled = OF_BLOCKS * float(np.sqrt(np.mean(np.square(spreads))))
+    if np.isnan(sampled):
+        sampled = sampled_noise(slo.metric, slo.percentile)
+    capped = CAPPED if any(one.is_capped for one in pair) else 0.0
+    return float(np.linalg.norm([SESSION[slo.metric], 0.0 if is_rate else sampled, capped]))
+
+
 def _estimate(value: float, width: float) -> Estimate:
     """A value with its interval; width: half of it [%], 0 for none."""
     if not width:
         return Estimate(float(value))
-    return Estimate(float(value), *(float(value) * (1 + sign * width / 100) for sign in (-1, 1)))
+    low, high = (float(value * np.exp(sign * width / 100)) for sign in (-1, 1))
+    return Estimate(float(value), low, high)
 
 
 def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | None) -> list[Slo]:
@@ -349,8 +400,8 @@ def _shares(
     asked = [(one.rate_per_s, one.model) for one in capacity]
     if asked != [(np.inf, first.model)] * 2 or not is_open(readings):
         raise InputError(
-            "--capacity is for runs at a rate: give two results of the same model with "
-            "--request-rate inf, at the highest and the lowest clock of those runs"
+            f"{parameter('capacity')} is for runs at a rate: give two results of the same model "
+            "with --request-rate inf, at the highest and the lowest clock of those runs"
         )
     most = sorted((one.request_per_s for one in capacity), reverse=True)
     logs = np.log((first.rate_per_s or first.request_per_s) / np.array(most))
@@ -368,10 +419,25 @@ def _notes(
 ) -> list[Note]:
     """What to know of the readings."""
     notes, count = [], readings[0].result.completed
+    if capped := [one for one in readings if one.is_capped]:
+        at = " and ".join(f"{one.engine_mhz:g}" for one in capped)
+        text = (
+            f"a power limit sets the clock at {at} MHz, a mean that steps of all GPUs lag behind: "
+            "intervals are wider; lock a clock below it: mlscale explain P03"
+        )
+        notes.append(Note("P03", text, "warning"))
+    for fast, slow in pairwise(readings):
+        if _is_far(fast, slow):
+            share = slow.engine_mhz / fast.engine_mhz
+            text = (
+                f"{slow.result.source}: ran at {share:.2f} of the clock of {fast.result.source}; "
+                f"times between may be too short, so run it at about {_amid(fast, slow)} MHz too"
+            )
+            notes.append(Note("P02", text, "warning"))
     needed = {slo.name: LEAST_REQUESTS.get(slo.statistic, 0) for slo in slos}
     if names := [name for name, least in needed.items() if count < least]:
         text = f"{count:g} requests are too few for {', '.join(names)}; send {max(needed.values())}"
-        notes.append(Note("V02", text))
+        notes.append(Note("V02", f"{text}: till then its interval is no promise"))
     if names := [slo.name for slo in slos if slo in one_kind]:
         lacking = [one.result.source for one in readings if one.result.gaps_ms is None]
         why, mend = "no file lists the gaps between tokens", "run vLLM with --save-detailed"
@@ -386,10 +452,21 @@ def _notes(
     return notes
 
 
+def _is_far(fast: ServerReading, slow: ServerReading) -> bool:
+    """Whether two readings need another one between them."""
+    return slow.engine_mhz < LEAST_SHARE * fast.engine_mhz
+
+
+def _amid(fast: ServerReading, slow: ServerReading) -> int:
+    """The clock for a reading between two, as far from either [MHz]."""
+    return round(float(np.sqrt(fast.engine_mhz * slow.engine_mhz)))
+
+
 def _unknown_capacity(readings: Sequence[ServerReading]) -> Note:
     """That nobody knows how near saturation the server is."""
     told = "the server's capacity is not known"
     if names := [one.result.source for one in readings if one.result.growth is None]:
         told += f", nor whether requests wait ever longer: no start_times in {', '.join(names)}"
-    told += "; run both clocks with --request-rate inf too: --capacity FILE,FILE"
+    both = parameter("capacity", "FILE,FILE")
+    told += f"; run both clocks with --request-rate inf too: {both}"
     return Note("V01", told, "warning")

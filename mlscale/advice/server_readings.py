@@ -12,8 +12,10 @@ from mlscale.data.grid import parse_settings
 from mlscale.data.logs import SAME_CLOCK
 from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import Profiles
+from mlscale.data.supply import is_at_limit, supply_of_run
 from mlscale.errors import InputError
-from mlscale.readers.busy_span import BusySpan, busy_span, mean_of
+from mlscale.parameters import parameter
+from mlscale.readers.busy_span import BusySpan, busy_span, limit_w, mean_of
 from mlscale.readers.given import Given
 from mlscale.readers.monitor import Samples
 from mlscale.readers.reading import read as read_run
@@ -25,6 +27,9 @@ APART = 0.05  # least difference of two clocks
 MOST_FAILED = 0.01  # share of requests
 SAME_OUTPUT = 0.01  # by which output tokens may differ
 SAME_RATE = 0.05  # by which the rate of requests may fall, where no file says that one was held
+# Where requests at a rate pile up, the slow reading serves fewer, and more run side by side in it,
+# so that a step takes longer than by the clock: 13 of 28 simulated servers, and 1 of 63 others.
+SERVED_LESS = 0.05
 MOST_EXPONENT = 2.5  # how the time to first token may follow the clock
 # Over the benchmark's duration that of the log's busy span, but for WARM_UP_S before it, and the
 # other way round where the log begins and ends idle; and the least of a log amid the benchmark.
@@ -33,7 +38,7 @@ LEAST_RUNNING = 0.5  # requests side by side, over the share of the time that th
 # What takes less at the lower clock has the log of another run: of 2862 pairs of a V100's clocks no
 # time for a token did, and of fixed clients one for a request. First tokens and high percentiles
 # are of too few requests to tell, unless there is nothing else.
-FASTER, _OF_TOKENS = 0.97, ("itl mean", "itl p50", "tpot mean", "tpot p50")
+FASTER, _TOKENS = 0.97, ("itl mean", "itl p50", "tpot mean", "tpot p50")
 _ALIKE = {"rate_per_s": "rate of requests", "clients": "number of clients",
           "sent": "number of requests", "backend": "backend", "model": "model",
           "input_tokens": "number of input tokens"}  # fmt: skip
@@ -51,14 +56,20 @@ class ServerReading:
         """Its clock [MHz]."""
         return self.log.base.engine_mhz
 
+    @property
+    def is_capped(self) -> bool:
+        """Whether its power limit set the clock."""
+        return supply_of_run(self.log).holds
+
 
 def read_readings(files: Sequence[Source], given: Given) -> list[ServerReading]:
-    """The readings of a result, its log, and so on, that of the highest clock first.
+    """The readings of a result, its log, and so on, as they are given.
 
     A log without clocks has them in its settings. Raises InputError.
     """
     if len(files) % 2 or not files:
-        raise InputError("give each result its log, in pairs: RESULT LOG --also RESULT LOG")
+        further = parameter("also", "RESULT LOG")
+        raise InputError(f"give each result its log, in pairs: RESULT LOG {further}")
     results, logs = files[::2], files[1::2]
     for result, file in zip(results, logs, strict=True):
         if file.is_benchmark:
@@ -68,12 +79,17 @@ def read_readings(files: Sequence[Source], given: Given) -> list[ServerReading]:
     for result, file in zip(results, logs, strict=True):
         base = {**given.base, **(parse_settings(file.settings) if file.settings else {})}
         readings.append(_reading(read_result(result.file), file, replace(given, base=base)))
-    first = readings[0].result.source
-    readings.sort(key=lambda reading: -reading.engine_mhz)
+    return readings
+
+
+def in_order(given: Sequence[ServerReading]) -> list[ServerReading]:
+    """Readings that can be compared, that of the highest clock first. Raises InputError."""
+    first = given[0].result.source
+    readings = sorted(given, key=lambda reading: -reading.engine_mhz)
     if len(readings) < 2:
         raise InputError(
             f"{first}: one clock does not show how latencies change with it; run the same at "
-            "about two thirds of the clock too: --also RESULT LOG"
+            f"about two thirds of the clock too: {parameter('also', 'RESULT LOG')}"
         )
     for upper, lower in pairwise(readings):
         if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
@@ -96,8 +112,8 @@ def base_of(
     base = min(readings, key=lambda reading: abs(log(reading.engine_mhz / asked_mhz)))
     if abs(asked_mhz / base.engine_mhz - 1) > SAME_CLOCK:
         raise InputError(
-            f"--base engine={asked_mhz:g}: no reading is at that clock; the nearest is "
-            f"{base.result.source}, at {base.engine_mhz:g} MHz"
+            f"{parameter('base', f'engine={asked_mhz:g}')}: no reading is at that clock; the "
+            f"nearest is {base.result.source}, at {base.engine_mhz:g} MHz"
         )
     if base.result.source != str(first):
         warn_of_base(f"{base.result.source}, at {base.engine_mhz:g} MHz", str(first))
@@ -112,7 +128,8 @@ def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading
     if result.rate_per_s == inf and result.clients is None:
         raise InputError(
             f"{result.source}: all requests came at once (rate inf), so latencies are those of "
-            "the queue; run with --request-rate or --max-concurrency, and give this as --capacity"
+            "the queue; run with --request-rate or --max-concurrency, and give this as "
+            f"{parameter('capacity')}"
         )
     for samples in file.samples:
         if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
@@ -122,7 +139,9 @@ def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading
         except InputError:
             continue  # an idle one of several; where all are, `read_run` says it
         low, high = np.nanquantile(samples.columns["engine_mhz"][span.working], [0.1, 0.9])
-        if high > STEADY * low:
+        unknown = np.full(len(samples), np.nan)
+        watts = mean_of(samples.columns.get("power_w", unknown)[span.working])
+        if high > STEADY * low and not is_at_limit(watts, limit_w(samples, span)):
             raise InputError(
                 f"{samples}: the clock swings from {low:.0f} to {high:.0f} MHz within the run; "
                 "lock it, and run again"
@@ -181,12 +200,11 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
         if ours != (theirs := facts[1][name]):
             raise InputError(
                 f"{two.source}: its {name} is {theirs}, that of {one.source} {ours}; run the same "
-                "command, with one --seed, at both clocks"
+                "command, with one seed, at both clocks"
             )
     both = one.latencies_ms.keys() & two.latencies_ms.keys()
-    ratios = {name: two.latencies_ms[name] / one.latencies_ms[name] for name in both}
-    middles = [ratios[name] for name in _OF_TOKENS if name in both]
-    ratio = min(middles, default=max(ratios.values(), default=1.0))
+    ratios = [two.latencies_ms[name] / one.latencies_ms[name] for name in both]
+    ratio = min(_ratios_of_middles(one, two), default=max(ratios, default=1.0))
     if one.load == two.load == "closed":
         ratio = min(ratio, one.request_per_s / two.request_per_s)
     if ratio < FASTER:
@@ -199,8 +217,26 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
     if abs(outputs[1] / outputs[0] - 1) > SAME_OUTPUT:
         raise InputError(
             f"{two.source}: has {outputs[1]:g} output tokens, {one.source} {outputs[0]:g}; give "
-            "both runs the same requests: --seed, --ignore-eos"
+            "both runs the same requests: one seed, and --ignore-eos"
         )
+
+
+def require_same_server(groups: Sequence[Sequence[ServerReading]]) -> None:
+    """Raise InputError unless readings of several numbers of clients are of one server."""
+    first = groups[0][0]
+    for other in (group[0] for group in groups[1:]):
+        ours, theirs = ((at.log.device, at.log.gpu_count, at.result.model) for at in (first, other))
+        if ours != theirs:
+            raise InputError(
+                f"{other.result.source}: is of another GPU, number of GPUs or model than "
+                f"{first.result.source}; give results of one server"
+            )
+
+
+def _ratios_of_middles(one: ServingResult, two: ServingResult) -> list[float]:
+    """How many times as long two takes for a token, by each middle that both have."""
+    both = one.latencies_ms.keys() & two.latencies_ms.keys()
+    return [two.latencies_ms[name] / one.latencies_ms[name] for name in _TOKENS if name in both]
 
 
 def is_open(readings: Sequence[ServerReading]) -> bool:
@@ -230,6 +266,13 @@ def why_saturated(first: ServerReading, slow: ServerReading) -> str:
                 f"at {reading.engine_mhz:g} MHz the last third of the requests waits {growth:.1f} "
                 "times as long for the first token as the first third"
             )
+    served = slow.result.request_per_s / first.result.request_per_s
+    longer = min(_ratios_of_middles(first.result, slow.result), default=0.0)
+    if served < 1 - SERVED_LESS and longer > first.engine_mhz / slow.engine_mhz:
+        return (
+            f"at {slow.engine_mhz:g} MHz {100 * (1 - served):.0f} % fewer requests/s are served, "
+            f"and a token takes {longer:.2f} times as long, more than the clock alone explains"
+        )
     if not all("ttft p50" in one.result.latencies_ms for one in (first, slow)):
         return ""
     fast_ms, slow_ms = (one.result.latencies_ms["ttft p50"] for one in (first, slow))

@@ -33,13 +33,27 @@ WIDTHS = {
     False: {"itl": (1.2, 1.5, 3.3), "tpot": (1.3, 1.5, 2.0), "ttft": (2.3, 4.2, 4.8)},
 }
 ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 22.0, 9.2, 9.5
-LEAST_OF_WIDTH = 0.5  # beside a reading, which has noise too
+# Standard deviations of logs between runs of one server at one clock: the session's, and beside it
+# what other requests have, where no list of them tells it (as WIDTHS); of power and tokens/s.
+SESSION = {"itl": 0.015, "tpot": 0.015, "ttft": 0.03}
+SAMPLED = {"itl": (0.005, 0.025, 0.1), "tpot": (0.005, 0.04, 0.05), "ttft": (0.06, 0.08, 0.15)}
+OF_BLOCKS = 1.3  # times the spread that blocks of requests show, which are few
+POWER_NOISE, RATE_NOISE = 0.015, {True: 0.003, False: 0.015}
+RATE_WIDTH = {True: 0.5, False: 1.3}  # of tokens per second, as WIDTHS
+CAPPED = 0.01  # beside SESSION, of a clock that a power limit sets: its mean overstates it
+USUAL, FURTHER = 2 / 3, 2.0  # clocks of WIDTHS, and the power of a longer way by which they widen
+Z90 = 1.645
 Kinds = tuple[Floats, Floats]
 
 
 def width(metric: str, percentile: float, is_rate: bool) -> float:
     """The half-width of a latency's 90 % interval midway between the readings [%]."""
     return float(np.interp(percentile, [50, 90, 99], WIDTHS[is_rate][metric]))
+
+
+def sampled_noise(metric: str, percentile: float) -> float:
+    """Standard deviation of the log of a latency as the requests vary, where no list tells it."""
+    return float(np.interp(percentile, [50, 90, 99], SAMPLED[metric]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +77,16 @@ class Between:
     @property
     def off(self) -> Floats:
         """How wide intervals are, of their width midway, (N,): as of a random walk between ends."""
-        return np.maximum(np.sqrt(np.maximum(4 * self.along * (1 - self.along), 0)), LEAST_OF_WIDTH)
+        return np.sqrt(np.maximum(4 * self.along * (1 - self.along), 0))
+
+    def half_width(self, midway: float, noise: float) -> Floats:
+        """Half-widths of 90 % intervals [%] of what a further run would show, (N,).
+
+        midway: that of the law; noise: standard deviation of the log in each of the three runs.
+        """
+        runs = 1 + self.along**2 + (1 - self.along) ** 2
+        midway *= max(1.0, self.slow / np.log(USUAL)) ** FURTHER
+        return np.asarray(np.hypot(midway * self.off, 100 * Z90 * noise * np.sqrt(runs)))
 
     def followed(self, logs: Floats) -> Floats:
         """The law of time through ln R (K,): ln(Q / Q1), (K, N)."""
