@@ -7,7 +7,7 @@
   made one, and cells that nobody measured filled in: `cells`.
 - What they become: `measurements` (kernels over a grid), `profiles` (kernels at one base) with
   `points` at other configurations, and `surfaces`, also beyond their grid and summed over a run.
-  `logs`: which of them are of monitors' logs, and which tell the clocks asked for alone.
+  `logs`: which of them are of monitors' logs, and which have the clocks asked for alone.
 - What they may hold by mistake: `checks` is the table of rules, `predicates` what they look at.
 - Sets of others: `datasets` by name and checksum, `nv_dvfs` reads those with forms of their own.
 """

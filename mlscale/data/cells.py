@@ -19,6 +19,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import ConfigGrid
 from mlscale.errors import InputError
+from mlscale.parameters import parameter
 
 Aggregate = Literal["median", "mean", "min"]
 ALIKE = 1.1  # launches within a tenth of each other are of repetitions of one run
@@ -150,7 +151,8 @@ def filled(values: Floats, grid: ConfigGrid) -> Floats:
     """
     if grid.size > MOST_FILLED:
         is_covered = not np.isnan(values).all(axis=0).any()  # what all lack is never dropped
-        mend = ", or at those that a kernel lacks: --incomplete drop-settings" if is_covered else ""
+        dropped = parameter("incomplete", "drop-settings")
+        mend = f", or at those that a kernel lacks: {dropped}" if is_covered else ""
         raise InputError(
             f"the grid has {grid.text}, and rows of a part of it: missing cells are filled in on "
             f"at most {MOST_FILLED} configurations; leave out the rows at some settings{mend}"

@@ -4,10 +4,6 @@ A rule is a row: a code, what it looks at, a severity, a predicate and a sentenc
 takes the facts of what it looks at, and returns the fields that the sentence names, or None where
 nothing is wrong; a field `severity` goes before the row's. To add a rule, add a row here and a
 predicate in predicates.py.
-
-A code keeps its meaning for ever. G is for the GPU and its settings, L for a profiler's launches, M
-for a monitor's log and files of several GPUs, T for tables and profiles, R for readings of a run at
-several clocks, V for LLM servers, and P for predictions and advice.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,7 +62,7 @@ RULES = (
          "ncu may have held the clock at {observed_mhz:.0f} MHz, and '{device}' goes up to "
          "{highest_mhz:g}; if so, profile with --clock-control none"),
     Rule("M01", "gpus", "refused", predicates.no_gpu_chosen,
-         "{lacks}is of GPUs {gpus}; name one with --gpu"),
+         "{what}"),
     Rule("M02", "busy span", "warning", predicates.long_pauses,
          "{pause}; the time counts them{mend}"),
     Rule("T01", "grid", "refused", predicates.lacking_configurations,
@@ -102,7 +98,7 @@ RULES = (
     Rule("P02", "setting", "note", predicates.beyond_training, "{axis} {asked:g} is {how}"),
     Rule("P01", "model", "refused", predicates.simulated_for_real,
          "learnt from {origin} data of '{trained}', which say nothing of '{device}'; take a model "
-         "of measurements, or predict nevertheless with --force"),
+         "of measurements, or predict nevertheless with {force}"),
     Rule("P02", "feature", "note", predicates.feature_outside,
          "{name} {value} {side} trained {end}"),
     Rule("P03", "supply", "note", predicates.more_than_supplied,

@@ -1,4 +1,4 @@
-"""What a column's title says, and columns under other names: what --map says of them, their units.
+"""What a column's title says, and columns under other names: what a user says of them, their units.
 
 People title one quantity in a hundred ways: power.draw [W], gpu0_power_w, system.gpu.0.powerWatts,
 Board Power Draw [W]. Titles are cut into words, and words and unit tell whose it is (of the GPU, a
@@ -28,9 +28,10 @@ _SPELT = {"W": "watt watts", "mW": "milliwatt milliwatts", "ms": "msec", "us": "
           "J": "joule joules", "s": "sec secs second seconds", "%": "pct perc percent percentage",
           "-": "c v mv b kb mb gb tb kib mib gib rpm fps celsius bytes megabytes"}
 _SAME = {  # one word, or two, for those that mean the same
-    "clock": "clk clocks freq freqs frequency dvfs", "power": "pwr", "mem": "memory",
+    "clock": "clk clocks freq freqs frequency dvfs", "power": "pwr", "mem": "memory hbm",
     "util": "utilization utilisation utilizations utils", "load": "activity busy", "usage": "used",
-    "gpu": "gpus igpu dgpu cuda", "gfx": "graphics gr", "limit": "cap tdp", "avg": "average mean",
+    "gpu": "igpu dgpu cuda", "all": "gpus", "gfx": "graphics gr", "limit": "cap tdp",
+    "avg": "average mean",
     "now": "current instant instantaneous actual measured achieved", "run": "exec execution",
     "set": "app application applications applied target requested",
     "stamp": "timestamp ts epoch unix", "latency": "duration runtime makespan",
@@ -47,7 +48,7 @@ _GPU_ALONE = _word_set("core socket board card nvidia smi nvml dcgm")  # unless 
 _OTHERS = _word_set(
     "cpu processor system sys ram vram swap fan pcie pci disk ssd host proc process node pck "
     "module soc fclk socclk vclk dclk dram ring uncore network wifi battery psu wall meter ape "
-    "dla pva")
+    "dla pva package")
 _PARTS = _word_set(
     "video media vid fb bus vr enc dec encoder decoder jpeg ofa nvdec nvenc nvlink vcn render "
     "compute input output pin chip slot src mvdd vddci copy")
@@ -55,11 +56,13 @@ _SPOILT = _word_set(  # a statistic that is no mean, or what was not measured
     "min minimum max maximum peak best worst cold norm normalized normalised n predicted pred "
     "locked deep sleep idle static dynamic baseline violation throttle throttling shutdown per "
     "slowdown governor default std stdev var reason reasons state status management supported "
-    "saving savings delta margin level voltage")
+    "saving savings delta margin level voltage rated nominal budget ceiling headroom remaining "
+    "available allowed reserved boost turbo base sum combined estimated cache kv bandwidth "
+    "occupancy cpu processor fan")
 _USES = _word_set("util load use usage")
 _FILLING = _GPU | _GPU_ALONE | _USES | _word_set(
-    "mem clock power set now draw avg total of the all engines engine speed value sensor "
-    "consumption reading package median device dev fi rate")
+    "system mem clock power set now draw avg total of the all engines engine speed value sensor "
+    "w consumption reading median device dev fi rate")
 _MOMENT = _word_set("time stamp date elapsed monotonic utc local query relative since start t")
 _LENGTHS = _word_set("run total taken")
 _INDEX = ("index", "uuid", "pcibusid", "busid", "gpu", "device", "deviceid", "card", "entity")
@@ -71,12 +74,14 @@ _UNITS |= {word: unit for unit, words in _SPELT.items() for word in words.split(
 _WORDS = {word: same.split() for same, words in _SAME.items() for word in words.split()}
 _TOKEN = re.compile(
     r"GR3D|[KMGT]i?B(?![a-z])|[mkMG]?(?:Wh|W|J|Hz)(?![A-Za-z])"
-    r"|m[SC](?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|%"
+    r"|m[SC](?![A-Za-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|%|[^\W\d_A-Za-z]+"
 )
 _PAIR = re.compile(
     r"(mem|memory|core|sm|gpu|gfx|avg|run|elapsed|app|time|date|power)"
     r"(clock|clk|freq|frequency|f|power|pwr|util|time|index|name|id|stamp|cap|limit|draw)"
 )
+_NUMBERED = ("gpu", "card", "device", "nvidia", "cuda")  # one of them before a GPU's number
+_LONGEST = 200  # characters of a title
 _RATE = re.compile(r"(per_?|[a-z]/)s(ec|econd)?\b|\btps\b", re.IGNORECASE)
 
 
@@ -99,14 +104,19 @@ class Title:
 
 @cache
 def read_title(text: str) -> Title | None:
-    """What a title says; None where it tells nothing of a GPU's power, clocks, use or time."""
+    """What a title says; None where it is not of a GPU's power, clocks, use or time."""
     label, plain = re.search(r'gpu="(\d+)"', text), re.sub(r"\{.*\}", "", text).strip()
-    words, unit = _words(plain)
+    if len(plain) > _LONGEST:
+        return None
+    if plain == "_runtime":  # of W&B: since the run began
+        return Title(text, "moment", "s", rank=1.0, words=("time",))
+    words, unit = _words(plain.replace("µ", "u").replace("μ", "u"))
     gpu = label[1] if label else ""
     for place in range(len(words) - 1, 0, -1):
-        if words[place].isdigit() and words[place - 1] in ("gpu", "core"):
-            gpu = gpu or (words[place] if words[place - 1] == "gpu" else "")
-            words[place - 1 : place + 1] = ["#" if words[place - 1] == "gpu" else "cpu"]
+        if re.fullmatch(r"\d{1,3}", words[place]) and words[place - 1] in (*_NUMBERED, "core"):
+            is_gpu = words[place - 1] != "core"
+            gpu = gpu or (words[place] if is_gpu else "")
+            words[place - 1 : place + 1] = ["#" if is_gpu else "cpu"]
             break
     words = [word for word in words if not word.isdigit()]
     meant = (_MARKS[plain], 0.0) if plain in _MARKS else None
@@ -119,7 +129,7 @@ def read_title(text: str) -> Title | None:
 def _words(text: str) -> tuple[list[str], str]:
     """The words of a title without its unit, and the unit: in brackets, or the last word."""
     unit = ""
-    for inside in re.findall(r"[\[(]([^\])]*)[\])]", text):
+    for inside in re.findall(r"[\[(]([^\[\]()]*)[\])]", text):
         found = [_UNITS[t.casefold()] for t in _TOKEN.findall(inside) if t.casefold() in _UNITS]
         if found:
             unit = "" if _RATE.search(inside) else "%" if "%" in found else found[0]
@@ -166,6 +176,8 @@ def _quantity(words: Sequence[str], unit: str) -> tuple[str, float] | None:  # n
         return None
     far = 10.0 * bool(strange) + 0.25 * (not said & _GPU)  # 'Core Clocks' may be a CPU's
     if quantity == "clock" or ("clock" in said and not unit):
+        if strange and "clock" not in said:  # a word of another tongue may be the memory
+            return None
         if "mem" in said:
             return None if "set" in said else ("memory_mhz", ("now" not in said) + far)
         places = ("sm", "gfx", "gpu #", "core", "")
@@ -184,7 +196,7 @@ def _quantity(words: Sequence[str], unit: str) -> tuple[str, float] | None:  # n
 def _power(said: set[str]) -> tuple[str, float] | None:
     """A draw, a limit, or none of a whole GPU."""
     strange, is_of_gpu = said - _FILLING, bool(said & (_GPU | _GPU_ALONE))
-    if said & {*_PARTS, "all"} or ("total" in said and not is_of_gpu):
+    if said & {*_PARTS, "all", "mem"} or ("total" in said and not is_of_gpu):
         return None
     if said & _SPOILT:
         is_limit = strange == {"max"} and "power" in said  # where it never changes
@@ -211,6 +223,8 @@ def _time(said: set[str]) -> tuple[str, float] | None:
         return "time_ms", 1.0
     if "stamp" in said and not said & _SPOILT:
         return "moment", 0.0
+    if said in ({"monotonic"}, {"perf", "counter"}):  # of Python; from no start known
+        return "moment", 2.0
     if said and said <= _MOMENT and ("start" not in said or "since" in said):
         return ("moment", 1.0) if "date" in said else ("time", 2.0)
     is_long = "latency" in said or said == {"render"} or ("time" in said and said & _LENGTHS)
@@ -248,7 +262,7 @@ _OF_LIMITS = re.compile(r"limit|cap(?![a-z])|max|peak|tdp")
 
 
 def source_meant(name: str, present: Collection[str]) -> str | None:
-    """What --map may say of a missing column, COLUMN or COLUMN:UNIT: a usual name, or a near one.
+    """What `columns` may say of a missing column, COLUMN or COLUMN:UNIT: a usual, or a near name.
 
     UNIT stands for that of a time which does not say it. A limit is meant by nothing.
     """

@@ -21,6 +21,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes, shipped_json
+from mlscale.parameters import command
 
 ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
 # No tool of AMD's sets it; the GPUs of its processors are of RDNA 3.5.
@@ -367,7 +368,7 @@ def load_device(key: str) -> Device:
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         raise InputError(
             f"there is no device {key!r}; {hint}'mlscale devices list' names those of the table, "
-            "and a device file describes another ('mlscale devices show --help')"
+            f"and a device file describes another ('{command('devices show', 'help')}')"
         )
     return Device.from_dict({"key": key, **table[key]})
 
@@ -493,8 +494,8 @@ def load_device_file(path: Path | str) -> Device:
         device = _described(values)
     except InputError as error:
         raise InputError(
-            f"{path}: {error}; 'mlscale devices show h100-sxm5 --json' prints an entry to start "
-            "from, and without --json what each field is"
+            f"{path}: {error}; '{command('devices show h100-sxm5', 'json')}' prints an entry to "
+            f"start from, and '{command('devices show h100-sxm5')}' what each field is"
         ) from None
     if not _KEY.fullmatch(device.key):
         raise InputError(

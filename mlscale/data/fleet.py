@@ -13,6 +13,7 @@ from mlscale.data.profiles import NOT_COUNTERS, Profiles, profiles_by_row
 from mlscale.data.table import OF_LAUNCH, Table, with_base_clocks
 from mlscale.data.table_files import is_parquet, parquet_file, read_row_group
 from mlscale.errors import InputError, warn
+from mlscale.parameters import parameter
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Fleet:
                     raise InputError(
                         f"{group}: {table.row(int(counted.argmin()))}: has no counters, and in a "
                         "fleet the mean of the others does not replace them; leave such kernels "
-                        "out with --profiled-only"
+                        f"out with {parameter('profiled_only')}"
                     )
                 profiles = profiles.select(np.flatnonzero(counted).tolist())
             if profiles.kernels and (profiles.power_w is not None) != self.has_power:

@@ -39,6 +39,7 @@ from mlscale.data.table import (
 )
 from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
+from mlscale.parameters import parameter
 from mlscale.text import counted, listed
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Measurements:
             raise InputError(
                 f"the table of '{self.device}' has no 'power_w' of kernel '{self.kernels[k]}' at "
                 f"{self.grid.config(at)} ({counted(len(lacking), 'case')} in all): leave out the "
-                "rows without it, or learn time alone, --quantity time"
+                f"rows without it, or learn time alone, {parameter('quantity', 'time')}"
             )
         return self._complete(power_w)
 

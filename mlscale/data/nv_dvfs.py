@@ -26,6 +26,7 @@ from mlscale.data.measurements import Incomplete, Measurements, from_table
 from mlscale.data.table import Table
 from mlscale.data.table_files import csv_header, read_csv
 from mlscale.errors import InputError, warn
+from mlscale.parameters import parameter
 
 _NVPROF_COLUMNS = {
     "coreF": "engine_mhz",
@@ -115,7 +116,8 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
         raise InputError(f"{path}: is a file of '{dataset.device}', not of '{device}'")
     key = dataset.device if dataset else device
     if key is None:
-        raise InputError(f"{path}: is no known public file; name its GPU with --device")
+        named = parameter("device")
+        raise InputError(f"{path}: is no known public file; name its GPU with {named}")
 
     raw = read_csv(path, _WORDS, repeated=_REPEATED)
     table = _table_of_averages(raw, form, key) if form else _table_of_counters(raw, key)

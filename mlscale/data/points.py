@@ -1,4 +1,4 @@
-"""Further measured points of profiled kernels, read from tables: what `--also` names.
+"""Further measured points of profiled kernels, read from tables: what `also` names.
 
 A monitor's log, or a trace, of a further run must be of the same work as the profile's: times rise
 by no more than the clock falls, and power falls with it. A trace's kernels are the profiled ones by
@@ -38,6 +38,7 @@ from mlscale.data.surfaces import Surfaces
 from mlscale.data.table import Table, to_samples
 from mlscale.data.table_files import read_table
 from mlscale.errors import InputError, warn
+from mlscale.parameters import command, parameter
 from mlscale.text import counted, listed, share_in_percent, shortened
 
 SECOND_CLOCK = 0.6  # share of the base's clock: a second run there tells most of the range
@@ -176,7 +177,7 @@ def _read_points(
     kernels = _kernels(table, profiles)
     check_units(table, profiles.device)
     for clock in AXES[1:] if config else ():
-        where = f"{table.source}: {clock} of --also"
+        where = f"{table.source}: {clock} of {parameter('also')}"
         check("value", where, find_device(profiles.device), clock, getattr(config, clock))
     configs = configurations(table, config or (base if "engine_mhz" in table.numbers else None))
     wanted = (set(configs) if config is None else {config}) - {base}
@@ -215,7 +216,7 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
     if (count := gpu_count_of(table)) != profiles.gpu_count:
         raise InputError(
             f"{table.source}: ran on {counted(count, 'GPU')}, the base on {profiles.gpu_count}; "
-            "give runs on as many, of logs the same one with --gpu"
+            f"give runs on as many, of logs the same one with {parameter('gpu')}"
         )
     kernels = table.text["kernel"]
     applications = table.text.get("application", kernels)
@@ -230,7 +231,7 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
                 what = "run"
                 mend = (
                     "import the logs of one run under one name: "
-                    "mlscale import LOG --application NAME -o TABLE"
+                    f"{command('import LOG', application='NAME')} -o TABLE"
                 )
             raise InputError(
                 f"{table.source}: {table.row(row)}, column 'kernel': the profile has no {what} "

@@ -18,6 +18,7 @@ from mlscale.data.cells import Rows, complete_part
 from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
 from mlscale.data.table import NO_TIMES, OF_LAUNCH, Table
+from mlscale.parameters import command, parameter
 from mlscale.text import counted, listed, shortened
 
 Fields = dict[str, Any] | None
@@ -65,7 +66,7 @@ def impossible_value(
         low, high = (share * most for share in _SHARES["cap" if is_cap else unit])
         limit = f"'{device.key}' has at most {most:g}"
         if unit == "MHz" and high < value < _OTHER_UNIT * most:
-            name_it = "name it with --device, in a table in column 'device'"
+            name_it = f"name it with {parameter('device')}, in a table in column 'device'"
             mend = f"is it another GPU? {name_it}"
             if column == "memory_mhz" and device.memory_transfers_per_cycle > 1:
                 mend = (
@@ -124,10 +125,8 @@ def no_launch(launches: Collection[Any], untimed: int, complaint: str) -> Fields
     if launches:
         return None
     without = f" with a positive time ({untimed} without)" if untimed else ""
-    why = "profile and export the whole run"
-    if complaint:
-        why = f"the profiler says: {complaint[:300]}"
-    return {"untimed": without, "why": why}
+    said = f"the profiler says: {complaint[:300]}" if complaint else ""
+    return {"untimed": without, "why": said or "profile and export the whole run"}
 
 
 def impossible_traffic(
@@ -162,12 +161,13 @@ def unlike_clocks(
             continue
         text = f"{axis}{how[axis]} is {told}" if told else ""
         text = text or f"{axis} was {mean:.0f} while profiling{how[axis]}"
-        what.append(f"{text}, --base says {given[axis]:g}" if is_off else text)
+        what.append(f"{text}, {parameter('base')} says {given[axis]:g}" if is_off else text)
         if told:
             means.append(f"{SHORT_NAMES[axis]}={mean:.0f}")
     if not what:
         return None
-    mend = f", or let all count as their mean with --base {','.join(means)}" if means else ""
+    meant = parameter("base", ",".join(means))
+    mend = f", or let all count as their mean with {meant}" if means else ""
     return {"what": "; ".join(what), "mend": mend}
 
 
@@ -200,7 +200,7 @@ def no_gpu_chosen(gpus: Mapping[str, str], chosen: str | None) -> Fields:
         return None
     each = [f"{gpu or 'without a number'} ({what})" for gpu, what in gpus.items()]
     lacks = "" if chosen is None else f"has nothing of GPU {chosen}; "
-    return {"lacks": lacks, "gpus": ", ".join(each)}
+    return {"what": f"{lacks}is of GPUs {', '.join(each)}; name one with {parameter('gpu')}"}
 
 
 def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: str) -> Fields:
@@ -268,7 +268,8 @@ def lacking_configurations(
     left, *steps = complete_part(measured)
     configurations = int(np.asarray(measured.any(axis=0))[np.ix_(*steps)].sum())
     settings = f"{counted(len(left), 'kernel')} x {counted(configurations, 'configuration')}"
-    mend += f"; or --incomplete drop leaves {whole}, drop-settings {settings}, keep all with a base"
+    drop = parameter("incomplete", "drop")
+    mend += f"; or {drop} leaves {whole}, drop-settings {settings}, keep all with a base"
     return {
         "count": len(lacking),
         "total": len(kernels),
@@ -316,7 +317,7 @@ def _jitter(grid: ConfigGrid) -> str | None:
             return (
                 f"{len(steps)} {name} clocks lie in {counted(len(groups), 'group')} of "
                 f"+-{widest_mhz / 2:g} MHz: observed clocks? give the requested ones, or "
-                f"--snap-clocks {_JITTER_MHZ:g}"
+                f"{parameter('snap_clocks', f'{_JITTER_MHZ:g}')}"
             )
     return None
 
@@ -426,7 +427,8 @@ def doubtful_columns(
         if steps and not _BESIDE.fullmatch(column):
             told.append(
                 f"the rows of one configuration differ in '{column}', always in {steps}: an axis, "
-                f"not repetitions; make a table of each, or --map cu_count={column}"
+                "not repetitions; make a table of each, or "
+                f"{parameter('columns', {'cu_count': column})}"
             )
     return {"what": "; ".join(told)} if told else None
 
@@ -559,8 +561,9 @@ _SAME_TIME = 1.01  # at the lower clock over the higher: more tell that the cloc
 _HIDDEN = 1.05  # slowdown of the work over that of its run: pauses hide it
 _POWER_NOISE = 1.05  # between the powers of two runs of the same work
 GIVE_TIMES = (
-    "import each log with the time that the same work takes (mlscale import LOG --time MS "
-    "--application NAME) and give the tables; of a million tokens it is 1e9 / (tokens per second)"
+    "import each log with the time that the same work takes "
+    f"({command('import LOG', time_ms='MS', application='NAME')}) and give the tables; of a "
+    "million tokens it is 1e9 / (tokens per second)"
 )
 
 
@@ -628,10 +631,8 @@ def no_clock_matters(run: Comparison) -> Fields:
         return None
     doubt = "Did the GPU run at that clock? A trace does not show it; a log of nvidia-smi does"
     if run.is_log:
-        doubt = (
-            "If its length was set and not its work, as of a load of a minute, this is wrong: "
-            f"{GIVE_TIMES}"
-        )
+        doubt = "If its length was set and not its work, as of a load of a minute, this is wrong: "
+        doubt += GIVE_TIMES
     return run.fields(doubt=doubt)
 
 
@@ -651,10 +652,10 @@ def open_ends(
             "predicted is wrong"
         )
         return {"base_mhz": base_mhz, "what": what, "severity": "warning"}
-    others = "; if some GPUs are of other jobs, name yours with --gpu" if parts < gpus else ""
+    yours = f"; if some GPUs are of other jobs, name yours with {parameter('gpu')}"
     what = (
         "begins and ends while the GPU works: parts of runs do not show how times scale; log "
-        f"from before a run to after it, or {GIVE_TIMES}{others}"
+        f"from before a run to after it, or {GIVE_TIMES}{yours * (parts < gpus)}"
     )
     return {"base_mhz": base_mhz, "what": what}
 
@@ -678,7 +679,7 @@ def simulated_for_real(origin: str | None, trained: Sequence[str], device: str) 
     """A model of made or simulated data that shall predict another device than it learnt from."""
     if origin not in ("made", "simulated") or device in trained:
         return None
-    return {"origin": origin, "trained": trained[0], "device": device}
+    return {"origin": origin, "trained": trained[0], "device": device, "force": parameter("force")}
 
 
 def feature_outside(

@@ -26,6 +26,7 @@ from mlscale.data.table import (
 )
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, warn
+from mlscale.parameters import parameter
 from mlscale.text import counted, did_you_mean, shortened
 
 if TYPE_CHECKING:
@@ -508,8 +509,8 @@ def only_config(table: Table) -> HardwareConfig:
     configs = set(configurations(table))
     if len(configs) != 1:
         raise InputError(
-            f"{table.source}: has rows at {len(configs)} configurations; say with --base which is "
-            "the base"
+            f"{table.source}: has rows at {len(configs)} configurations; say with "
+            f"{parameter('base')} which is the base"
         )
     return configs.pop()
 

@@ -15,6 +15,7 @@ from mlscale.data.devices import known_device
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 
 MOST_SUPPLIED = "the highest power limit known of the board, or the most it was measured to draw"
 ROUNDING = 1e-9  # relative excess of power that is none
@@ -223,7 +224,7 @@ def _loads(profiles: Profiles) -> list[tuple[float, float, float]]:
 def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
     """Which GPUs have unlike power limits, and which readings drew theirs, which set the clock.
 
-    takes_caps: whether --power-cap works where the notes are told.
+    takes_caps: whether the parameter `caps` is there where the notes are told.
     """
     unlike = "".join(profiles.metadata.get("unlike_power_limits", {}).values())
     notes = [Note("P03", f"{unlike}: the GPU nearest to its own counts", "warning")] * bool(unlike)
@@ -242,7 +243,7 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
         return notes
     more = "; no higher clock is reached under it"
     if takes_caps and not unlike and not profiles.metadata.get("power_limit_w"):
-        more += ", --power-cap W tells what a higher limit brings"
+        more += f", {parameter('caps', 'W')} tells what a higher limit brings"
     text = f"the run drew its power limit, {' and '.join(told)}: the limit set the clock"
     return [*notes, Note("P03", text + more * supply_of_run(profiles).holds)]
 

@@ -22,6 +22,7 @@ from mlscale.data.grid import (
 )
 from mlscale.errors import InputError, extra_named
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,7 +229,7 @@ def configuration_weights(grid: ConfigGrid, config: HardwareConfig) -> Floats:
         if not steps[0] <= setting <= steps[-1]:
             raise InputError(
                 f"{axis} {setting:g} is outside the grid ({format_steps(steps)}); "
-                "the model does not extrapolate unless asked to (--extrapolate)"
+                f"the model does not extrapolate unless asked to ({parameter('extrapolate')})"
             )
         weights = np.outer(weights, step_weights(steps, [setting])).ravel()
     return weights

@@ -1,7 +1,6 @@
 """The tidy table as columns of words and of numbers, and what its values must be."""
 
 import math
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +20,7 @@ from mlscale.data.column_names import (
 )
 from mlscale.data.devices import find_device
 from mlscale.errors import InputError, warn
+from mlscale.parameters import parameter
 
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
@@ -31,7 +31,7 @@ SNAP_CLOCKS = "snap_clocks"  # in metadata: how near clocks became one [MHz]
 OF_LAUNCH = ("NumWorkGroups", "workgroups", "workgroup_size", "waves", "warps", "n_launches")
 NO_TIMES = "no_times"  # in metadata: of a table that has power alone; its times are all 1 ms
 LARGEST_COUNTER = 2.0**63  # a larger one ran below 0, or was damaged
-# What --map may say of our columns for all rows, and what a column is that only a table can say.
+# What a user may say of our columns for all rows, and what a column is that only a table can say.
 _FOR_ALL_ROWS = {"device": "GPU", "cu_count": "N", "engine_mhz": "MHZ", "memory_mhz": "MHZ"}
 _TO_ADD = {
     "application": "the program that each kernel belongs to",
@@ -184,14 +184,22 @@ def as_one_run(table: Table) -> Table:
     return replace(table, text={**table.text, "kernel": ["run"]})
 
 
+def divided(columns: Columns) -> tuple[set[str], Columns]:
+    """The columns that are left out, and what the others are called."""
+    left_out = {name for name, said in columns.items() if said == ""}
+    return left_out, {name: said for name, said in columns.items() if name not in left_out}
+
+
 def mapped(table: Table, columns: Columns) -> Table:
     """The table with columns under our names, in our units; what they are made of is left out.
 
-    columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name. What
-    stands for compute units under no usual name is an axis of its own. Raises InputError.
+    columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name; '' leaves
+    a column of the table out. What stands for compute units under no usual name is an axis of its
+    own. Raises InputError.
     """
+    used, columns = divided(columns)
     _check_mapping(table, columns)
-    text, numbers, used = {}, {}, set()
+    text, numbers = {}, {}
     for name, said in columns.items():
         column, unit = split_source(name, str(said), table.columns)
         if column not in table.columns:  # application=kernel, beside kernel=COLUMN
@@ -323,16 +331,17 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
 
 
 def _mends(missing: Sequence[str], present: Collection[str]) -> str:
-    """What to do about missing columns of ours: --map for what it can say, the others to add."""
+    """What to do about missing columns of ours: `columns` for what it can say, others to add."""
     sources = {name: source_meant(name, present) or _FOR_ALL_ROWS.get(name) for name in missing}
-    said = ",".join(f"{name}={column}" for name, column in sources.items() if column)
-    mends = [f"say what they are with --map {shlex.quote(said)}"] if said else []
+    said = {name: column for name, column in sources.items() if column}
+    mends = [f"say what they are with {parameter('columns', said)}"] if said else []
     to_add = [n for n, column in sources.items() if n in _TO_ADD and not column]
     if to_add:
         mends.append("add " + " and ".join(f"a column '{n}', {_TO_ADD[n]}" for n in to_add))
     if "application" in to_add:
         kernel = sources.get("kernel") or "kernel"
-        mends.append(f"if no two kernels are variants of one program, --map application={kernel}")
+        mapped = parameter("columns", {"application": kernel})
+        mends.append(f"if no two kernels are variants of one program, {mapped}")
     return "".join(f"; {mend}" for mend in mends) if {*IDENTITY, *MEASURED} >= set(missing) else ""
 
 

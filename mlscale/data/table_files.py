@@ -35,14 +35,17 @@ from mlscale.data.devices import find_device, register_facts
 from mlscale.data.grid import AXES
 from mlscale.data.table import (
     IDENTITY,
+    MEASURED,
     SAVED_INDEX,
     Table,
+    divided,
     mapped,
     require_header,
     with_device_keys,
 )
 from mlscale.errors import InputError, extra_named, warn
 from mlscale.files import HeldFile, hold, parse_json_object, read_bytes, whole_file, write_text
+from mlscale.parameters import parameter
 from mlscale.text import (
     from_spreadsheet_cell,
     plain_number,
@@ -190,14 +193,16 @@ def read_csv(
     """Read a CSV file with a header: columns named in `words` as text, all others as numbers.
 
     needs: columns without which it is refused before a cell is read. repeated: names that may come
-    again, as NAME.1 the second time. columns: see `mapped`. Blank lines are passed over, a saved
-    index is left out. Raises InputError, which names row and column.
+    again, as NAME.1 the second time. columns: see `mapped`; those called '' are not read. Blank
+    lines are passed over, a saved index is left out. Raises InputError, which names row and column.
     """
     held = hold(file)
     path = held.path
     with _open_csv(held) as text:
         reader = csv.reader(text)
         header = _read_header(path, reader, repeated)
+        left_out, columns = divided(columns)
+        header = ["" if name in left_out else name for name in header]
         require_header(str(path), needs, {*header, *columns})
         words = {*words, *_words_of(columns)}
         table = None
@@ -211,7 +216,7 @@ def read_csv(
 
 
 def _words_of(columns: Columns) -> Iterator[str]:
-    """The columns of a file that hold words by what --map says."""
+    """The columns of a file that hold words by what `columns` says."""
     return (str(said) for name, said in columns.items() if name in IDENTITY)
 
 
@@ -336,8 +341,8 @@ def _parse_numbers(cells: Sequence[str], name: str, table: Table) -> Floats:
             hint = ""
             if "," in cell:
                 hint = "; write it with a decimal point, and nothing between thousands"
-            elif not any(map(str.isdigit, together)):
-                hint = "; a column of words is no counter, take it out"
+            elif name not in MEASURED:
+                hint = f"; {parameter('columns', {name: ''})} leaves the column out"
             where = table.cell(row, name)
             raise InputError(f"{where}: '{cell}' is not a number{hint}") from None
     return values

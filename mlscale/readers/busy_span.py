@@ -17,7 +17,8 @@ _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  #
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
 SAME_CAP = 1.01  # highest over lowest power limit, if they are one
 _USUAL = 0.95  # share of the samples: those above may be spikes, if so many are at work
-_POWER_RISE = 1.25  # highest over lowest power: with less, power tells nothing
+_MOST_W = 3000.0  # of one GPU
+_POWER_RISE = 1.25  # highest over lowest power: with less, power does not show it
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,11 @@ def mean_power(log: Samples, span: BusySpan) -> float:
     if counted_j is not None and seconds is not None and span.last > begin:
         energy_j = float(counted_j[span.last] - counted_j[begin])
         if energy_j > 0:  # no counter runs backwards, but for a driver that starts anew
-            return energy_j / float(seconds[span.last] - seconds[begin])
+            power_w = energy_j / float(seconds[span.last] - seconds[begin])
+            if power_w > _MOST_W:
+                told = f"its counter of energy gives {power_w:.0f} W: is it in mJ?"
+                raise InputError(f"{log}: {told} End its title with [mJ]")
+            return power_w
     return mean_of(log.columns["power_w"][span.inside]) if "power_w" in log.columns else math.nan
 
 

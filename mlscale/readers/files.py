@@ -23,10 +23,11 @@ from mlscale.data.checks import check
 from mlscale.data.column_names import Title, read_title, source_meant
 from mlscale.errors import InputError
 from mlscale.files import PIECE, ByteProgress, HeldFile, hold, no_progress
+from mlscale.parameters import command, parameter
 from mlscale.readers import registry
 from mlscale.readers.columns import Block, Labels, columns_by_arrow, labels
 from mlscale.readers.registry import Kind
-from mlscale.text import without_controls
+from mlscale.text import shortened, without_controls
 
 if TYPE_CHECKING:
     import sqlite3
@@ -35,7 +36,7 @@ _LINES = 20  # in which a header is looked for
 _SHOWN = 8  # titles
 _ABOVE = re.compile(r"\s*(sep=|=|0[01],)|[^,;\t]*$")  # what stands above a header
 _VALUE = re.compile(r"[\d.,:/TZ+\-\s]*\d[\d.,:/TZ+\-\s]*(\s?(W|%|MHz|MiB))?|N/A|\[.*\]|")
-_HELP = "'mlscale import --help' has commands that write a profile, or a monitor's log"
+_HELP = f"'{command('import', 'help')}' has commands that write a profile, or a monitor's log"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Header:
 
     def row(self, text: str) -> list[str] | None:
         """The cells of a line, with decimal points; None of one that is no row."""
-        point = re.sub(r"(\d),(\d)", r"\1.\2", text) if self.delimiter == ";" else text
+        point = re.sub(r"(\d),(\d)", r"\1.\2", text) if self.delimiter in ";\t" else text
         cells = split(point, self.delimiter)
         return cells if not self.mark or cells[:1] in ([self.mark], [self.cells[0]]) else None
 
@@ -130,27 +131,29 @@ def why_no_log(file: HeldFile) -> str:
         return "is a table of runs, no profile or log; 'mlscale advise' and 'mlscale train' take it"
     if "time_ms" in told and told.keys() & {"engine_mhz", "engine_mhz_requested", "power_cap_w"}:
         return is_table_of_runs(header.names)
-    shown = ", ".join(f"'{name}'" for name in header.names[:_SHOWN] if name)
+    shown = ", ".join(f"'{shortened(name)}'" for name in header.names[:_SHOWN] if name)
     shown += " …" if len(header.names) > _SHOWN else ""
     tell = ", ".join(f"{what} ('{text}')" for what, text in told.items()) or "nothing of a GPU"
-    lacks = "a log needs power, or a clock with utilisation"
-    return f"is nothing that mlscale knows: its columns {shown} tell {tell}; {lacks}; {_HELP}"
+    lacks = f"a log needs power, or a clock with utilisation; {_HELP}"
+    titles = "a script's columns can be titled timestamp, power_w, engine_mhz, gpu_util"
+    return f"is nothing that mlscale knows: its columns {shown} tell {tell}; {lacks}; {titles}"
 
 
 def is_table_of_runs(names: Collection[str]) -> str:
     """What to say of a table whose rows are runs, each with its time, under other titles."""
     ours = ("engine_mhz", "memory_mhz", "power_cap_w", "time_ms", "power_w")
-    told = [f"{name}={source}" for name in ours if (source := source_meant(name, names))]
-    return f"is a table of runs under other titles; say which is which: --map '{','.join(told)}'"
+    told = {name: source for name in ours if (source := source_meant(name, names))}
+    mapped = parameter("columns", told)
+    return f"is a table of runs under other titles; say which is which: {mapped}"
 
 
 BLOCK = 4 << 20  # bytes that are read at once, and no line is longer
 LEAST_FOR_ARROW = 1 << 18  # bytes: for fewer the import of Arrow takes longer than it saves
 _LONGEST_RUN = 64 << 20  # bytes of rows that must stay together
 _HEAD = 16 << 20  # bytes in which a JSON file says what it is
-_JSON = re.compile(rb"\x1f\x8b|(\xef\xbb\xbf)?\s*(\{|\[\s*[{\[\"])")
+_JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{|\[\s*[{\[\"])")
 _COMPLAINT = re.compile(r"==ERROR==|SKIPPED: .* does not contain|Error: ")
-_PACKED = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"PK\x03\x04")
+_PACKED = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -304,7 +307,8 @@ def open_file(file: Path | HeldFile, progress: ByteProgress = no_progress) -> Sh
     if not mark:
         raise InputError(f"{path}: is empty")
     if path.suffix == ".mlscale":
-        raise InputError(f"{path}: is a model; name it before the files, or with --model")
+        named = parameter("model")
+        raise InputError(f"{path}: is a model; name it before the files, or with {named}")
     if mark.startswith(_PACKED):
         raise InputError(f"{path}: is compressed; unpack it first")
     if mark.startswith(b"SQLite format 3\0"):
@@ -312,7 +316,7 @@ def open_file(file: Path | HeldFile, progress: ByteProgress = no_progress) -> Sh
             tables = tables_of(database)
         kind = next((k for k in registry.READERS if k.tables and _any(tables, k.tables)), None)
         return Sheet(held, kind) if kind else None
-    if _JSON.match(mark):
+    if held.packer or _JSON.match(mark):
         kind = _kind_of_json(held)
         return Sheet(held, kind, progress=progress) if kind else None
     encoding = "utf-16" if mark[:2] in _UTF_16 else "utf-8-sig"
@@ -323,7 +327,7 @@ def is_benchmark(file: Path | HeldFile) -> bool:
     """Whether a file is a result of a benchmark of a server, which is JSON; not what is no file."""
     with suppress(InputError):
         held = hold(file)
-        kind = _kind_of_json(held) if _JSON.match(held.head[:64]) else None
+        kind = _kind_of_json(held) if (held.packer or _JSON.match(held.head[:64])) else None
         return kind is not None and kind.is_benchmark
     return False
 
@@ -344,9 +348,8 @@ def _open_text(file: HeldFile, encoding: str, progress: ByteProgress) -> Sheet |
                 continue
             if kind.instead:
                 raise InputError(f"{path}: row {line}: {kind.title} {kind.instead}")
-            if kind.columns and (
-                twice := [name for name in names if names.count(name) > 1 and name]
-            ):
+            twice = [name for name in names if names.count(name) > 1 and name]
+            if kind.columns and twice and not (kind.is_log and "gpu" in twice):  # GPUs abreast
                 raise InputError(
                     f"{path}: row {line}: column '{twice[0]}' is there twice; keep one"
                 )
@@ -367,7 +370,7 @@ def _kind_of_json(file: HeldFile) -> Kind | None:
     head = b"".join(islice(file.pieces(), _HEAD // PIECE))
     fitting = (k for k in registry.READERS if k.json and f'"{k.json}"'.encode() in head)
     kind = next(fitting, None)
-    if file.is_packed and (kind is None or kind.is_log):
+    if file.packer and (kind is None or kind.is_log):
         raise InputError(f"{file.path}: is compressed; unpack it first")
     return kind
 

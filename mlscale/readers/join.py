@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlscale.errors import InputError, warn
+from mlscale.parameters import parameter
 from mlscale.readers.launches import Key, LaunchSums, SummedFile
 from mlscale.readers.mapping import CYCLES
 from mlscale.text import listed
@@ -70,7 +71,7 @@ def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]
     if counting and timing and any(key.launch for key in counting[0].groups):
         raise InputError(
             f"{timing[0].source}: its launches cannot be matched with those of "
-            f"{counting[0].source}; leave out --each, or this file"
+            f"{counting[0].source}; leave out {parameter('each')}, or this file"
         )
     files, geometries = _without_unknown_geometries(_under_common_names(counting, timing))
     counts = _counts_of_same_launches(counting, files[: len(counting)])
@@ -206,7 +207,7 @@ def _kernels(
     untimed = [str(key) for key, kernel in kernels.items() if kernel is None]
     timed = [kernel for kernel in kernels.values() if kernel is not None]
     if untimed and not (timed and skip_untimed):
-        skip = "; or leave such kernels out with --skip-untimed" if timed else ""
+        skip = f"; or leave such kernels out with {parameter('skip_untimed')}" if timed else ""
         raise InputError(
             f"{source}: has no times for {listed(untimed)}; give the trace of the same program "
             f"too, or profile with ncu --section SpeedOfLight{skip}"

@@ -1,7 +1,7 @@
 """kernel_tuner's caches and T4 files as training tables.
 
 Written by `tune_kernel(..., cache="cache.json")` of kernel_tuner (JSON, not closed where the tuning
-was stopped), and as T4 results by the autotuning community; plain or packed by gzip. Each
+was stopped), and as T4 results by the autotuning community; plain or packed. Each
 configuration of the tuned parameters is a kernel, all of one file an application, and the clocks
 that were tuned are the grid.
 
@@ -23,6 +23,7 @@ from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json, parse_json_object, read_bytes
+from mlscale.parameters import parameter
 from mlscale.readers.given import Given
 from mlscale.readers.run import set_up
 
@@ -92,7 +93,7 @@ def import_tuned(
         warn(
             "L04",
             f"{paths[0]}: has no memory clock, so the data sheet's is used, "
-            f"{fixed['memory_mhz']:g} MHz; if it was another, give --base memory=…",
+            f"{fixed['memory_mhz']:g} MHz; if it was another, give {parameter('base', 'memory=…')}",
         )
     setup = set_up(str(paths[0]), {"device_name": names}, Given(device, fixed | highest_mhz))
     fixed["cu_count"] = setup.config.cu_count
@@ -108,7 +109,7 @@ def import_tuned(
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A cache or a T4 file as it stands there, gzipped or not. Raises InputError."""
+    """A cache or a T4 file as it stands there, packed or not. Raises InputError."""
     text = read_bytes(path).decode("utf-8", "replace").strip()
     try:
         parse_json(text, str(path))

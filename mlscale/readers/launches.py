@@ -28,7 +28,7 @@ class Launches:
     others but not of this one how long it ran (the launch is dropped); workgroups, workgroup_size:
     of the grid and threads of one; counters: by the tool's own names; weights: how many launches
     each stands for; gpus: the number of its GPU in the file, '' where it is not said; ids: a
-    launch's number in the run, for which --each keeps it apart; is_new: False for a further row of
+    launch's number in the run, for which `each` keeps it apart; is_new: False for a further row of
     a launch that came before.
     """
 

@@ -24,7 +24,10 @@ from mlscale.readers.registry import KIND_OF_TABLES, Kind
 
 _BLANK = 0x7FFFFFF0  # and all above: DCGM's missing values, of its dcgm_structs.h
 _LATEST_S = 1e10  # since 1970, in the year 2286
-_EPOCHS = {1e17: 1e-9, 1e14: 1e-6, 1e11: 1e-3}  # numbers above it count so many seconds each
+_EPOCHS = {1e17: "ns", 1e14: "us", 1e11: "ms"}  # above it a number is since 1970
+_STEPS_S = (1e-3, 20.0)  # between two samples; others are hardly seconds
+_PART = re.compile(r"(?<=gfx_)\d+|(?<=mem_)\d+")  # of the clocks of a GPU's dies
+_HOSTS = {"host", "hostname", "node", "nodename", "instance"}
 _FAR = 10.0  # the rank from which a title has words that say nothing of a GPU
 _MOST_W, _MOST_MHZ, _LEAST_MHZ, _LEAST_MW, _LEAST_CAP_W = 3000.0, 20_000.0, 60.0, 2000.0, 2.0
 
@@ -57,8 +60,9 @@ _OURS = {"power_w": ("power", "W"), "power_cap_w": ("power", "W"), "energy_j": (
          "engine_mhz_requested": ("clock", "MHz"), "gpu_utilisation": ("share", "%"),
          "memory_copy_utilisation": ("share", "%")}
 # fmt: on
-_CELL_UNIT = re.compile(r"\s*(m?W|%|[MkG][Hh]z)$")
-_INDEX = re.compile(r"(card|GPU)?\s?\d+|[\w:.-]*[-:][\w:.-]+|")
+_CELL_UNIT = re.compile(r"\s*([mk]?W|%|[MkG][Hh]z)(?:atts?)?$")
+_INDEX = re.compile(r"(?i:card|gpu|nvidia|cuda:)?\s?\d+|[\w:.-]*[-:][\w:.-]+|")
+_NUMBER = re.compile(r"\d{1,30}(\.\d*)?([eE][+-]?\d{1,3})?")
 _DAY_FIRST = re.compile(r"(\d{1,2})[-.](\d{1,2})[-.](\d{4})(.*)")
 
 
@@ -67,8 +71,8 @@ class LogColumns:
     """A block of samples, column by column (R,).
 
     values: by the number of the GPU in the titles ('' of none) and by our names; seconds: when [s];
-    index: the GPU of each row; names: columns that may name it; taken: by what it was taken for a
-    title; left: which were not, and why.
+    index: the GPU of each row; names: columns that may name it; hosts: those of its machine; taken:
+    by what it was taken for a title; left: which were not, and why.
     """
 
     block: Block
@@ -76,6 +80,7 @@ class LogColumns:
     seconds: Floats | None = None
     index: list[str] | None = None
     names: list[str] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
     taken: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
 
@@ -113,7 +118,8 @@ def _take_marks(log: LogColumns, kind: Kind) -> None:
 
 def columns_of_words(block: Block, kind: Kind) -> LogColumns:
     """The columns of a table whose titles are words. Raises InputError, which names columns."""
-    log, titles = LogColumns(block), [t for text in block.columns if (t := _title(text))]
+    log = LogColumns(block, hosts=[n for n in block.columns if n.casefold() in _HOSTS])
+    titles = [t for text in block.columns if (t := _title(text))]
     log.seconds = _moments(log, titles)
     _set_index(log, titles)
     for gpu, what in dict.fromkeys((title.gpu, title.what) for title in titles):
@@ -143,7 +149,7 @@ def _title(text: str) -> Title | None:
 def _take_rank(log: LogColumns, gpu: str, what: str, titles: Sequence[Title]) -> None:
     """Take titles that are as good as each other. Raises InputError where they differ.
 
-    Those that differ in a number alone are parts of one GPU, whose mean counts.
+    The clocks of its dies, gfx_0_clk and so on, are parts of one GPU, whose mean counts.
     """
     if not np.isnan(log.values.get(gpu, {}).get(what, np.full(1, np.nan))).any():
         return
@@ -152,13 +158,16 @@ def _take_rank(log: LogColumns, gpu: str, what: str, titles: Sequence[Title]) ->
     each, known = each[known.any(axis=1)], known[known.any(axis=1)]
     if not len(each) or (titles[0].rank >= 9 and what == "power_cap_w" and np.ptp(each) > 0):
         return  # a highest power that changes is no limit
-    are_parts = len({re.sub(r"\d+", "", title.text) for title in titles}) == 1
+    are_parts = len({_PART.sub("", title.text) for title in titles}) == 1
     if not are_parts and not all(np.array_equal(each[0], one, equal_nan=True) for one in each):
         names = " and ".join(f"'{title.text}'" for title in titles)
-        told = f"{names} may each be {what}; take out all but one of these columns"
+        told = f"{names} may each be {what}; take out all but one of these columns, or title those"
+        told += f" of several GPUs gpu0_{what} and gpu1_{what}"
         raise InputError(f"{log.block.path}: {told}")
     means = np.nansum(each, axis=0) / np.maximum(known.sum(axis=0), 1)
-    log.taken.setdefault(f"{what} of GPU {gpu}" if gpu else what, titles[0].text)
+    doubtful = " (a guess)" if titles[0].rank >= _FAR else ""
+    whose = f" of GPU {gpu}" if gpu else ""
+    log.taken.setdefault(f"{what}{whose}{doubtful}", titles[0].text)
     log.merge(gpu, what, np.where(known.any(axis=0), means, np.nan))
 
 
@@ -166,26 +175,33 @@ def _numbers(log: LogColumns, what: str, title: Title) -> Floats:
     """A column in our unit. Raises InputError where the values contradict the unit."""
     block, (quantity, unit) = log.block, _OURS[what]
     read = block.numbers(title.text, _reading)
+    if title.text.startswith("DCGM_FI_"):
+        read = np.where(read < _BLANK, read, math.nan)
     cells = (_CELL_UNIT.search(cell) for cell in block.text(title.text).texts)
     in_cells = sorted({cell[1].replace("hz", "Hz") for cell in cells if cell})
+    if len(in_cells) > 1:
+        told = f"is in {' and in '.join(in_cells)}; give all its cells in one unit"
+        raise InputError(f"{block.path}: column '{title.text}' {told}")
     said, most = title.unit or next(iter(in_cells), ""), float(np.nanmax(read, initial=0.0))
     is_of_one = quantity == "share" and not said and most <= 1 and bool((read % 1 > 0).any())
     factor = 1.0 if is_of_one else UNITS[quantity][said or unit]
     ours, asked = read * factor, ""
-    is_clock_of_none = not _LEAST_MHZ <= most * factor <= _MOST_MHZ and most > 0
+    least_mhz = _LEAST_MHZ if said not in ("", "MHz") else 10.0
+    is_clock_of_none = not least_mhz <= most * factor <= _MOST_MHZ and most > 0
     if quantity == "power" and most * factor > _MOST_W:
         asked = f"{most:g} {said or 'W'} is more than a GPU draws: is it in mW, or of several GPUs?"
     elif "vdd" in title.words and not said:
         asked = "a rail's power, in W or in mW?"
     elif said == "mW" and 0 < most < _LEAST_MW and title.rank < _FAR:
         asked = f"{most:g} mW is less than a GPU draws: is it in W?"
-    elif quantity == "clock" and is_clock_of_none and (said not in ("", "MHz") or most > _MOST_MHZ):
+    elif quantity == "clock" and is_clock_of_none:
         asked = f"{most:g} {said or 'MHz'} is no GPU's clock: in which unit is it?"
     if what == "power_cap_w" and not said and (asked or most < _LEAST_CAP_W):
-        log.left.append(f"'{title.text}' (no power limit in W)")
+        if (left := f"'{title.text}' (no power limit in W)") not in log.left:
+            log.left.append(left)
         return np.full(len(block), np.nan)
     if asked and not (what == "power_cap_w" and said):  # `limit_w` refuses that
-        ends = "[W] or [mW]" if quantity == "power" else "[MHz] or [kHz]"
+        ends = "[W] or [mW]" if quantity == "power" else "[MHz], [GHz] or [kHz]"
         told = f"{asked} End its title with the true unit, {ends}"
         raise InputError(f"{block.path}: column '{title.text}': {told}")
     return _checked_share(block, what, title.text, ours)
@@ -232,7 +248,7 @@ def _moments(log: LogColumns, titles: Sequence[Title]) -> Floats | None:
         )
     for title in (*stamps, *times):
         seconds = _since(block, title)
-        is_training = title.text.casefold() == "epoch" and seconds.max(initial=1e9) < 1e9
+        is_training = title.text.casefold() == "epoch" and seconds.max(initial=0.0) < 1e9
         is_date = any(":" in cell for cell in block.text(title.text).texts)
         is_date = is_date or (bool(len(seconds)) and seconds.min() > 1e8)
         is_late = not is_date and len(seconds) > 1 and seconds[0] > np.ptp(seconds)
@@ -243,28 +259,44 @@ def _moments(log: LogColumns, titles: Sequence[Title]) -> Floats | None:
                 raise InputError(f"{block.path}: {is_table_of_runs(block.columns)}; {told}")
             log.left.append(f"'{title.text}' (may be how long, not when)")
         elif not is_training:
+            _check_steps(block, title, seconds)
             log.taken["time"] = title.text
             return seconds
     return None
 
 
+def _check_steps(block: Block, title: Title, seconds: Floats) -> None:
+    """Raise InputError on numbers without a unit, not since 1970, that are hardly seconds."""
+    steps_s = np.diff(seconds)
+    steps_s = steps_s[steps_s > 0]
+    if title.unit or not len(steps_s) or seconds.min() > 1e8 or ":" in block.cells(title.text)[0]:
+        return
+    if not _STEPS_S[0] <= (usual := float(np.median(steps_s))) <= _STEPS_S[1]:
+        told = f"column '{title.text}': a sample every {usual:.4g}, of what? End its title with its"
+        raise InputError(f"{block.path}: {told} unit, [s] or [ms] or [us] or [ns]")
+
+
 def _since(block: Block, title: Title) -> Floats:
-    """A column of moments [s]: dates, times of a day, or numbers, whose size tells an epoch."""
-    if not all(re.fullmatch(r"\d{1,2}:\d\d(:[\d.]+)?", c) for c in block.text(title.text).texts):
-        return block.parsed(title.text, lambda cell: moment_s(cell, title.unit))
+    """A column of moments [s]: dates, times of a day, or numbers.
+
+    The title says the unit, else the size of the largest number, if it is since 1970.
+    """
+    texts = block.text(title.text).texts
+    if not all(re.fullmatch(r"\d{1,2}:\d\d:[\d.]+", text) for text in texts):
+        largest = max((float(text) for text in texts if _NUMBER.fullmatch(text)), default=0.0)
+        unit = title.unit or next((u for above, u in _EPOCHS.items() if largest > above), "s")
+        return block.parsed(title.text, lambda cell: moment_s(cell, unit))
     seconds = block.parsed(title.text, lambda cell: moment_s(f"1970-01-01 {cell}"))
     return seconds + 86_400.0 * np.cumsum(np.diff(seconds, prepend=seconds[:1]) < -43_200)
 
 
-def moment_s(text: str, unit: str = "") -> float:
+def moment_s(text: str, unit: str = "s") -> float:
     """Seconds since 1970, or since a start, of a number, nvidia-smi's own form or ISO 8601.
 
-    unit: of numbers too small for an epoch. Raises InputError.
+    unit: of numbers. Raises InputError.
     """
     try:
-        number = float(text)
-        factor = next((per for above, per in _EPOCHS.items() if number > above), 1.0)
-        seconds = number * (UNITS["time"].get(unit, 1.0) if number < 1e9 else factor)
+        seconds = float(text) * UNITS["time"].get(unit, 1.0)
     except ValueError:
         seconds = _date_s(text)
     if not 0 <= seconds < _LATEST_S:

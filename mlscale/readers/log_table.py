@@ -18,6 +18,7 @@ from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, SAME_CLOCK, SHARES
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
+from mlscale.parameters import parameter
 from mlscale.readers.busy_span import (
     SAME_CAP,
     BusySpan,
@@ -261,12 +262,14 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         slowest = settings["engine_mhz"]
         if highest > (1 + _ALIKE) * slowest:
             told = f"{log.source}: its GPUs ran at {slowest:.0f} to {highest:.0f} MHz: the slowest"
-            warn("L04", f"{told} counts, for which the others wait; set all alike, or name --gpu")
+            mend = f"set all alike, or name {parameter('gpu')}"
+            warn("L04", f"{told} counts, for which the others wait; {mend}")
     seen = {"device_name": Counter[str | float]([log.name])} if log.name else {}
     setup = set_up(log.source, seen, Given(given.device, {**given.base, **settings}))
     if (time_ms := given.time_ms or log.time_ms or run.span.time_ms) is None:
-        one = "--time MS (of the whole run: this log is one sample)"
-        flag = one if len(log) == 1 else "--interval SECONDS (between two samples)"
+        one = f"{parameter('time_ms', 'MS')} (of the whole run: this log is one sample)"
+        between = f"{parameter('interval_s', 'SECONDS')} (between two samples)"
+        flag = one if len(log) == 1 else between
         raise InputError(f"{log.source}: does not say how long the run took; give {flag}")
     if log.time_ms and given.time_ms is None:
         rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
@@ -302,7 +305,7 @@ def mean_clocks(
         if not values.size:
             continue
         middle = float(values[(values.size - 1) // 2])
-        mean = middle if axis == "memory_mhz" else float(values.mean())
+        mean = _listed_mhz(log, middle, device) if axis == AXES[2] else float(values.mean())
         check("value", f"{log}: {axis}", device, axis, mean)
         was_set = base.get(axis, log.facts.get(axis))
         if was_set is None and f"{axis}_requested" in log.columns:
@@ -324,6 +327,20 @@ def mean_clocks(
             )
         clocks[axis] = base.get(axis, log.facts.get(axis, clocks[axis]))
     return clocks
+
+
+def _listed_mhz(log: Samples, memory_mhz: float, device: Device | None) -> float:
+    """A memory clock as the vendor's tool lists it, of which GPU-Z shows a half to an eighth."""
+    highest = device.highest_mhz("memory_mhz") if device else None
+    if device is None or highest is None:
+        return memory_mhz
+    is_part = any(abs(n * memory_mhz / highest - 1) < SAME_CLOCK for n in (2, 4, 8))
+    listed = device.memory_clocks_mhz()
+    if not is_part or any(abs(memory_mhz / mhz - 1) < SAME_CLOCK for mhz in listed):
+        return memory_mhz
+    told = f"memory_mhz {memory_mhz:.0f}, as GPU-Z counts, is {highest:g} in the vendor's tool"
+    warn("L04", f"{log}: {told}, which counts", "note")
+    return highest
 
 
 def _metadata(

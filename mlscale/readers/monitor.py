@@ -14,7 +14,6 @@ HTTP API of Prometheus (range queries); logs that rocm-smi and amd-smi wrote.
 """
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -38,10 +37,13 @@ from mlscale.readers.log_columns import (
     moment_s,
 )
 from mlscale.readers.registry import KIND_OF_TABLES, Kind
+from mlscale.text import shortened
 
 FACTS = "# mlscale measure: "  # begins the line of `mlscale measure` above its header, in JSON
 _DEAD_W, _DEAD_RISE = 50.0, 2.0  # power, and its rise, with which no GPU is idle throughout
 _SET_BACK_S = 60.0
+_QUERIED = re.compile(r"[a-z_]+(\.[a-z_]+)+( \[|$)")  # names of nvidia-smi --query-gpu
+_MOST = 1e300  # of a fact; JSON has whole numbers that no float holds
 _ONE_GPU = 0.1  # share of the usual time between samples: GPUs of one tick follow closer
 
 
@@ -115,7 +117,8 @@ def _told(sheet: Sheet, log: LogColumns) -> LogColumns:
         if short_s < _ONE_GPU * usual_s:
             raise InputError(
                 f"{sheet.path}: is of several GPUs that cannot be told apart, or its time stamps "
-                "are too coarse; record again with 'index' and times in milliseconds"
+                "are too coarse; title the column that tells them apart 'index', or record again "
+                "with 'index' and times in milliseconds"
             )
     if seconds is None and rows > 1 and log.index is None:
         warn(
@@ -123,8 +126,11 @@ def _told(sheet: Sheet, log: LogColumns) -> LogColumns:
             f"{sheet.path}: has neither 'index' nor times: all rows count as samples of one GPU; "
             "if there are more, record again with both",
         )
-    if (sheet.kind is KIND_OF_TABLES and log.taken) or log.left:
-        taken = ", ".join(f"{what} is '{title}'" for what, title in log.taken.items())
+    told = log.taken if sheet.kind is KIND_OF_TABLES else {}
+    if sheet.kind.tool == "nvidia-smi":  # beside its names
+        told = {w: t for w, t in log.taken.items() if w != "time" and not _QUERIED.match(t)}
+    if told or log.left:
+        taken = ", ".join(f"{what} is '{title}'" for what, title in told.items())
         left = f"; left out: {', '.join(log.left)}" if log.left else ""
         warn("T05", f"{sheet.path}: {taken}{left}", "note")
     return log
@@ -151,6 +157,7 @@ def _read_prometheus(sheet: Sheet) -> list[Samples]:
     answer = parse_json_object(sheet.file.content(), str(sheet.path))
     moments: dict[tuple[str, float], dict[str, str]] = {}
     hosts: dict[str, None] = {}
+    unnamed = Counter[str]()
     try:
         for one in answer["data"]["result"]:
             series = one["metric"]
@@ -160,14 +167,19 @@ def _read_prometheus(sheet: Sheet) -> list[Samples]:
             hosts[str(series.get("Hostname") or series.get("instance", ""))] = None
             gpu = str(series.get("gpu") or series.get("UUID", "0"))
             name = str(series.get("modelName", ""))
-            for seconds, text in one["values"] if "values" in one else [one["value"]]:
-                cells = moments.setdefault((gpu, float(seconds)), {"index": gpu, "name": name})
+            unnamed[metric] += not (series.get("gpu") or series.get("UUID"))
+            for stamp, text in one["values"] if "values" in one else [one["value"]]:
+                seconds = moment_s(str(stamp))
+                cells = moments.setdefault((gpu, seconds), {"index": gpu, "name": name})
                 cells.setdefault(metric, str(text))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(
             f"{sheet.path}: is no answer of Prometheus to a query: data.result is not a list of "
             "{'metric': {…}, 'values': [[time, 'value'], …]}"
         ) from None
+    if max(unnamed.values(), default=0) > 1:
+        told = "has several series of one metric without the label 'gpu' or 'UUID'"
+        raise InputError(f"{sheet.path}: {told}; ask for one GPU, or for the labels")
     if len(hosts) > 1:
         raise InputError(f"{sheet.path}: is of the hosts {', '.join(hosts)}; ask for one of them")
     columns = {
@@ -185,14 +197,16 @@ def _read_gpustat(sheet: Sheet) -> list[Samples]:
     text, at, cells = sheet.file.content().decode(errors="replace").strip(), 0, []
     try:
         while at < len(text):
-            moment, at = json.JSONDecoder().raw_decode(text, at)
+            said, at = json.JSONDecoder().raw_decode(text, at)
             at += len(text[at:]) - len(text[at:].lstrip())
-            cells += [{"timestamp": moment["query_time"], **gpu} for gpu in moment["gpus"]]
+            for moment in said if isinstance(said, list) else [said]:
+                once = {"timestamp": moment["query_time"], "host": moment.get("hostname")}
+                cells += [{**once, **gpu} for gpu in moment["gpus"]]
         names = dict.fromkeys(name for row in cells for name in row)
         columns = {
             n: labels(["" if row.get(n) is None else str(row[n]) for row in cells]) for n in names
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{sheet.path}: is no JSON of gpustat: {error}") from None
     block = Block(sheet.path, np.arange(1, 1 + len(cells)), columns)
     return _samples(sheet, _told(sheet, columns_of_words(block, sheet.kind)))
@@ -209,7 +223,7 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
     (_, header), *rows = [
         (line, cells) for line, text in texts if (cells := cells_of(text)) is not None
     ]
-    width = len(header)
+    width = len(header) - (header.count("gpu") > 1 and not header[-1])
     rows = [(line, row) for line, row in rows if row != header and (len(row) > 1 or width == 1)]
     rows = [
         (line, row[:-1] if len(row) == width + 1 and not row[-1] else row) for line, row in rows
@@ -225,6 +239,8 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
             )
     columns: dict[str, Labels] = {}
     titles = sheet.table.names if sheet.table else header
+    if header.count("gpu") > 1:
+        titles, rows = _below_each_other(sheet.path, header, rows)
     for place, title in enumerate(titles):
         column = labels([row[place] for _, row in rows])
         same = columns.setdefault(title.strip(), column)
@@ -233,6 +249,23 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
                 f"{sheet.path}: column '{title}' is there twice, with other values; keep one"
             )
     return Block(sheet.path, np.array([line for line, _ in rows], np.intp), columns)
+
+
+def _below_each_other(
+    path: Path, header: list[str], rows: list[tuple[int, list[str]]]
+) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The titles of one GPU, and a row for each GPU, of several whose titles stand side by side.
+
+    Those of each begin with 'gpu'. Raises InputError where they are not alike.
+    """
+    begins = [place for place, title in enumerate(header) if title == "gpu"]
+    first, end = begins[:2]
+    if any(header[at : at + end - first] != header[first:end] for at in begins):
+        raise InputError(f"{path}: column 'gpu' is there twice, with other columns; keep one")
+    apart = [
+        (line, row[:first] + row[at : at + end - first]) for line, row in rows for at in begins
+    ]
+    return header[:end], apart
 
 
 def _dmon_cells(text: str) -> list[str] | None:
@@ -251,7 +284,8 @@ def _dcgmi_cells(text: str) -> list[str] | None:
 def _samples(sheet: Sheet, log: LogColumns) -> list[Samples]:
     """The samples of each GPU, in the order of their time. Raises InputError without any."""
     block, facts = log.block, _facts(sheet)
-    gpus = np.array([c.removeprefix("card") for c in log.index or ["0"] * len(block)], np.str_)
+    short = {cell: shortened(cell.removeprefix("card")) for cell in {*(log.index or ())}}
+    gpus = np.array([short[c] for c in log.index] if log.index else ["0"] * len(block), np.str_)
     is_whole = _are_whole_gpus(block, gpus.tolist())
     if not is_whole.any():
         raise InputError(
@@ -278,11 +312,15 @@ def _samples(sheet: Sheet, log: LogColumns) -> list[Samples]:
             rows = rows[np.argsort(log.seconds[rows], kind="stable")]
             times = log.seconds[rows]
             times = None if len(times) > 1 and times[0] == times[-1] else times
-        named = [dict.fromkeys(block.cells(name)[row] for row in rows) for name in log.names]
+        named = [
+            dict.fromkeys(block.cells(title)[row] for row in rows)
+            for title in (*log.names, *log.hosts)
+        ]
         if twice := next((names for names in named if len(names.keys() - {""}) > 1), None):
-            told = f"{sheet.path}: GPU {gpu} is named {' and '.join(twice)}"
+            are = " and ".join(shortened(name) for name in [*twice][:3])
+            told = f"{sheet.path}: GPU {gpu} is named {are}"
             raise InputError(f"{told}; give the samples of each GPU in a file of their own")
-        firsts = [next(iter(names)) for names in named]
+        firsts = [next(iter(names)) for names in named[: len(log.names)]]
         name = next(filter(find_device, firsts), next(filter(None, firsts), ""))
         columns = {ours: column[rows] for ours, column in values.items()}
         columns = {ours: column for ours, column in columns.items() if not np.isnan(column).all()}
@@ -306,7 +344,7 @@ def _facts(sheet: Sheet) -> dict[str, float]:
         return {}
     told = parse_json_object(first.removeprefix(FACTS), f"{sheet.path}: row 1")
     numbers = {name: fact for name, fact in told.items() if isinstance(fact, int | float)}
-    return {name: float(fact) for name, fact in numbers.items() if 0 < fact < math.inf}
+    return {name: float(fact) for name, fact in numbers.items() if 0 < fact < _MOST}
 
 
 def _are_whole_gpus(block: Block, gpus: Sequence[str]) -> Mask:

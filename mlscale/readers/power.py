@@ -14,6 +14,7 @@ from mlscale.data.logs import SHARES
 from mlscale.data.profiles import NOT_COUNTERS
 from mlscale.data.table import Table
 from mlscale.errors import InputError, warn
+from mlscale.parameters import command, parameter
 from mlscale.quantities import quantity
 from mlscale.readers.run import KEPT
 
@@ -35,7 +36,7 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     draw; warns where the log ran at other clocks than the table.
     """
     if table.has_values("power_w"):
-        told = "has power_w already; leave --power away, or give first what has none"
+        told = f"has power_w already; leave {parameter('power')} away, or give first what has none"
         raise InputError(f"{table.source}: {told}")
     settings = {*zip(*(table.numbers[axis] for axis in AXES if axis in table.numbers), strict=True)}
     if len(settings) > 1 and table.numbers.keys() <= {*NOT_COUNTERS, *SHARES}:
@@ -71,10 +72,11 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
 
 
 def power_of_which(source: str, told: str) -> InputError:
-    """What to raise where --power may be of either of two runs, one of them in that file."""
+    """What to raise where the power may be of either of two runs, one of them in that file."""
     return InputError(
-        f"{source}: {told}, and --power is of one run; leave it out, or import each log with its "
-        "power (mlscale import LOG --power W) and give the tables (in a table: a column power_w)"
+        f"{source}: {told}, and {parameter('power')} is of one run; leave it out, or import each "
+        f"log with its power ({command('import LOG', power='W')}) and give the tables (in a "
+        "table: a column power_w)"
     )
 
 
@@ -127,8 +129,8 @@ def _check_same_clocks(table: Table, log: "Samples", span: "BusySpan") -> None:
             raise InputError(
                 f"{means}: a limit of power or heat lowers the clock of a run, not of kernels that "
                 "a profiler replays, and ncu sets its own unless --clock-control none is given. "
-                "Lock both at a clock that the board holds; or, if that is not so, say --base "
-                f"engine={table_mhz[0]:.0f}"
+                "Lock both at a clock that the board holds; or, if that is not so, say "
+                f"{parameter('base', f'engine={table_mhz[0]:.0f}')}"
             )
         if abs(ratio - 1) > KEPT and len(np.unique(table_mhz)) == 1:
             warn(

@@ -7,6 +7,7 @@ from pathlib import Path
 from mlscale.data.profiles import Profiles, configurations, profiles_at
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, no_progress
+from mlscale.parameters import parameter
 from mlscale.readers.given import Given
 from mlscale.readers.run import Imported
 from mlscale.readers.source import Source, source_of
@@ -54,8 +55,8 @@ def profiles_of(imported: Imported) -> Profiles:
     if len(runs) > 1:
         names = ", ".join(f"{device} at {config}" for device, config in runs)
         raise InputError(
-            f"{table.source}: is of several GPUs or clocks, {names}; name one GPU with --gpu, and "
-            "give the log of another run with --also"
+            f"{table.source}: is of several GPUs or clocks, {names}; name one GPU with "
+            f"{parameter('gpu')}, and give the log of another run with {parameter('also')}"
         )
     [(device, config)] = runs
     return profiles_at(table, imported.config or config, device)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from mlscale.parameters import command
+
 _NO_REPORT = (
     "is not one of kernels, or no CSV; give nsys stats --report cuda_gpu_trace --format csv"
 )
@@ -28,7 +30,8 @@ _SUMS = (
     "has sums of whole runs, no samples; give duration and energy as a table with a row for each "
     "run: device, engine_mhz, time_ms, energy_j"
 )
-_RATES = "give logs of the runs at two clocks with its tokens per second: LOG --also LOG --rate A:B"
+_ADVISE = command("advise LOG", also="LOG", rate="A:B")
+_RATES = f"give logs of the runs at two clocks with its tokens per second: {_ADVISE}"
 _SMI = r"(power\.draw|clocks\.|utilization\.)[\w.]*"  # names of nvidia-smi --query-gpu
 
 
@@ -137,7 +140,7 @@ READERS = (
          instead=f"has no power; {_RATES}"),
     Kind("", "smi", "the box of nvidia-smi or rocm-smi",
          line=r"[|+=\s]*(NVIDIA-SMI \d|ROCm System Management Interface)",
-         instead="tells of one moment; 'mlscale import --help' has commands that log a run"),
+         instead=f"tells of one moment; '{command('import', 'help')}' has commands that log a run"),
     Kind("", "codecarbon", "CodeCarbon's file", "emissions_rate, energy_consumed", instead=_SUMS),
     Kind("", "slurm", "sacct's list", line=r"\s*JobID\b.*\bConsumedEnergy", instead=_SUMS),
 )

@@ -11,6 +11,7 @@ from mlscale.data.devices import Device, device_keys, devices_named, find_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.predicates import ABOVE_HIGHEST, APART, unlike_launches
 from mlscale.errors import InputError, warn
+from mlscale.parameters import command, parameter
 from mlscale.readers.given import Given
 from mlscale.text import without_controls
 
@@ -23,7 +24,7 @@ Seen = Mapping[str, Counter[str | float]]  # by fact of the GPU how often each v
 UNLISTED = "unlisted-gpu"  # one that has no name, of which the user says the number of CUs
 KEPT = 0.02  # share of a clock: further off it was not kept, and times are off by as much
 _LISTED = 0.01  # between a clock as a profiler counts it and as the vendor lists it
-_FEW = 0.05  # share of the long kernels' time that tells no clock, as a first launch
+_FEW = 0.05  # share of the long kernels' time without a clock, as a first launch
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def seen_in(runs: "Sequence[SummedFile]") -> dict[str, Counter[str | float]]:
             names = dict.fromkeys(str(facts.get("chip")) for facts in (first, *others))
             raise InputError(
                 f"{run.source}: lists unlike GPUs ({', '.join(names)}); keep the row of the one "
-                "that ran, or leave this file out and give --device"
+                f"that ran, or leave this file out and give {parameter('device')}"
             )
         for fact, value in first.items():
             seen.setdefault(fact, Counter())[value] += 1
@@ -104,7 +105,8 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     base = given.base
     key, note = _device(source, seen, given.device)
     if key is None and "cu_count" in base:
-        key, note = UNLISTED, "does not say the GPU; if 'mlscale devices list' has it: --device"
+        named = parameter("device")
+        key, note = UNLISTED, f"does not say the GPU; if 'mlscale devices list' has it: {named}"
     device = find_device(key) if key else None
     dies = _mean(seen, "xcd_count") or (device.dies if device else None)
     if clocks := _clocks_by_cycles(seen.get("cycles_per_us", Counter()), dies, device):
@@ -139,8 +141,8 @@ def _warn_of_clocks(source: str, setup: Setup) -> None:
         not_given = [axis for axis in AXES[1:] if axis not in setup.requested]
         if axes := [axis for axis in not_given if (axis in setup.observed) == are_observed]:
             values = " and ".join(f"{axis} {clocks[axis]:.0f}" for axis in axes)
-            flags = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in axes)
-            told = f"{values}, {what}; if it was set to another, give --base {flags}"
+            base = parameter("base", ",".join(f"{SHORT_NAMES[axis]}=…" for axis in axes))
+            told = f"{values}, {what}; if it was set to another, give {base}"
             warn("L04", f"{source}: {told}", "note" if are_observed else "warning")
     if "engine_mhz" not in setup.requested:
         device = find_device(setup.device)
@@ -154,8 +156,9 @@ def _request(source: str, key: str | None, unknown: Sequence[str], limit_mhz: fl
         *(axis for axis in unknown if key or axis != "cu_count"),
     ]
     asked = [axis for axis in lacks if axis in AXES]
-    flags = [] if key else ["--device NAME"]
-    flags += [f"--base {','.join(f'{SHORT_NAMES[axis]}=…' for axis in asked)}"] if asked else []
+    flags = [] if key else [parameter("device", "NAME")]
+    clocks = ",".join(f"{SHORT_NAMES[axis]}=…" for axis in asked)
+    flags += [parameter("base", clocks)] if asked else []
     hint = " with what the GPU was set to" if asked else " of 'mlscale devices list'"
     if "cu_count" in asked:
         hint += f" (cu: its SMs or compute units, as '{key}' is not in the device table)"
@@ -167,8 +170,8 @@ def _request(source: str, key: str | None, unknown: Sequence[str], limit_mhz: fl
         hint += f" (memory: usually its highest, {highest_mhz:g})"
     if "cu_count" in unknown and not key:
         hint += (
-            "; of a GPU that the device table lacks cu=… too, or a device file ('mlscale devices "
-            "show --help')"
+            "; of a GPU that the device table lacks cu=… too, or a device file "
+            f"('{command('devices show', 'help')}')"
         )
     return f"{source}: does not say {', '.join(lacks)}; give {' '.join(flags)}{hint}"
 
@@ -196,7 +199,8 @@ def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str
         raise InputError(f"{source}: is of several GPUs: {', '.join(names)}; import one")
     if given is not None:
         if len(several := devices_named(given, cu_count)) > 1:
-            raise InputError(f"{source}: --device {given} may be {' or '.join(several)}; name one")
+            told = " or ".join(several)
+            raise InputError(f"{source}: {parameter('device', given)} may be {told}; name one")
         known = find_device(given, cu_count)
         given = known.key if known else given
     if not names:
@@ -207,7 +211,8 @@ def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str
         key = key_of(name, cu_count)
         if named is None:
             why = f"may be {' or '.join(possible)}" if possible else "is not in the device table"
-            return key, f"'{name}' {why}; its device is '{key}' (--device gives another name)"
+            other = f"({parameter('device')} gives another name)"
+            return key, f"'{name}' {why}; its device is '{key}' {other}"
         is_shared = name in named.aliases and name in named.shared_names
         return key, f"'{name}' is taken for '{named.key}'. {named.note}" if is_shared else ""
     is_known = given in device_keys()
@@ -220,7 +225,7 @@ def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str
     if possible or not is_known:
         return given, ""
     what = f"is of '{name}', which is not in the device table"
-    return given, f"{what}; taken for '{given}', as --device says"
+    return given, f"{what}; taken for '{given}', as {parameter('device')} says"
 
 
 def _mean(seen: Seen, fact: str) -> float | None:
@@ -242,22 +247,24 @@ def _cu_count(
     if device and said == device.cu_count / 2 and device.architecture.startswith("RDNA"):
         said = float(device.cu_count)  # HIP counts them in pairs (ROCm/hip, issue 3767)
     if given is not None and said not in (None, given):
-        raise InputError(f"{source}: says {said:g} CUs, --base says {given:g}; leave cu out of it")
+        told = f"says {said:g} CUs, {parameter('base')} says {given:g}; leave cu out of it"
+        raise InputError(f"{source}: {told}")
     value = next((count for count in (given, said, whole) if count is not None), None)
     if device is None or value is None:
         return value
     if value > device.cu_count:
         raise InputError(
             f"{source}: {value:g} CUs are more than the {whole} of '{device.key}'; if it is "
-            "another GPU, name it with --device"
+            f"another GPU, name it with {parameter('device')}"
         )
     is_part = value < device.cu_count and said is not None
     if is_part and (given is None or device.vendor == "AMD"):
         raise InputError(
             f"{source}: {value:g} CUs are fewer than the {whole} of '{device.key}'; if it is "
-            "another GPU, name it with --device; of a part of this one give NVIDIA's (MIG) with "
-            f"--base cu={value:g}, and AMD's (DPX, CPX) with --device FILE, as it has its part of "
-            "the memory too ('mlscale devices show --help')"
+            f"another GPU, name it with {parameter('device')}; of a part of this one give NVIDIA's "
+            f"(MIG) with {parameter('base', f'cu={value:g}')}, and AMD's (DPX, CPX) with "
+            f"{parameter('device', 'FILE')}, as it has its part of the memory too "
+            f"('{command('devices show', 'help')}')"
         )
     return value
 
@@ -274,12 +281,12 @@ def _clock(
     if observed is not None:
         check("value", where, device, clock, observed)
     if given is not None:
-        check("value", f"{where} of --base", device, clock, given)
+        check("value", f"{where} of {parameter('base')}", device, clock, given)
         limit_mhz = _mean(seen, "engine_limit_mhz") if clock == "engine_mhz" else None
         if limit_mhz is not None and given > limit_mhz:
             raise InputError(
-                f"{source}: the GPU goes up to engine={limit_mhz:g} by the files, --base says "
-                f"{given:g}"
+                f"{source}: the GPU goes up to engine={limit_mhz:g} by the files, "
+                f"{parameter('base')} says {given:g}"
             )
         off = abs(observed / given - 1) if observed is not None else 0.0
         told = unlike_launches([float(mhz) for mhz in seen.get(clock, ())])
@@ -293,8 +300,8 @@ def _clock(
             warn(
                 "L04",
                 f"{where} was {observed:.0f} while profiling{_by_what(seen, clock)}, "
-                f"{100 * off:.2g} % off the {given:g} of --base, which is used; where a limit of "
-                "power or heat lowers the clock, take one below it",
+                f"{100 * off:.2g} % off the {given:g} of {parameter('base')}, which is used; where "
+                "a limit of power or heat lowers the clock, take one below it",
             )
         return given
     if observed is not None:

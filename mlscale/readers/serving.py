@@ -8,7 +8,7 @@ AIPerf's inter-token latency is a mean for each request, which the others call T
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ from mlscale.arrays import Floats
 from mlscale.errors import InputError, warn
 from mlscale.files import HeldFile
 from mlscale.readers.files import Sheet, open_file
+from mlscale.text import shortened
 
 # By ours the name of a statistic, of vLLM and SGLang, and of AIPerf and trtllm-bench.
 STATISTICS = {
@@ -41,6 +42,7 @@ MOST_GROWTH = 1.6  # growth of the time to first token in a run: with more, requ
 FULL = 0.8  # share of the clients that run side by side: with more they limit the rate
 ROUNDED = 1.02  # by which two ways to one number may differ
 AGREED = 1.15  # by which the mean or the median of lists may differ from a summary's
+BLOCKS = 20  # of requests one after the other, which are alike
 WHOLE = 0.8  # share of the run that the requests of its lists take at least
 # What only another unit breaks: all of 37 real results keep these.
 OTHER_UNIT = 10.0
@@ -60,7 +62,8 @@ class ServingResult:
     source: the file. rate_per_s: at which requests came, inf for all at once; clients: most
     requests at a time. Of a file with details gaps_ms: between tokens, of all requests; growth:
     mean time to first token of the last third of the requests over the first third's;
-    longest_s: the longest request. fields: what the file calls its latencies.
+    longest_s: the longest request; spread: standard deviation of the log of each latency, as other
+    requests of the kind would have it. fields: what the file calls its latencies.
     """
 
     source: str
@@ -78,6 +81,7 @@ class ServingResult:
     gaps_ms: Floats | None = field(default=None, repr=False)
     growth: float | None = None
     longest_s: float = 0.0
+    spread: Mapping[str, float] = field(default_factory=dict, repr=False)
     fields: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -197,7 +201,7 @@ def read(sheet: Sheet) -> list[ServingResult]:
         told = f"{error}; give what {sheet.kind.title} wrote{error.unit}"
         raise InputError(f"{sheet.path}: {told}") from None
     except _DAMAGE as error:
-        lacks = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        lacks = f"{error} is missing" if isinstance(error, KeyError) else shortened(str(error), 120)
         raise InputError(
             f"{sheet.path}: is no whole result of {sheet.kind.title}: {lacks}; save it again"
         ) from None
@@ -306,8 +310,9 @@ def _vllm(row: Row, source: str) -> ServingResult:
     return ServingResult(
         source, told | computed, completed, run_s, _needed(row, "output_throughput"),
         inputs, outputs, _number(row, "request_rate"), _number(row, "max_concurrency"),
-        failed, row.get("backend"), row.get("model_id"),
+        failed, _named(row, "backend"), _named(row, "model_id"),
         lists.gaps_ms, lists.growth, lists.longest_s,
+        {name: lists.spread[name] for name in computed},
         fields | {name: f"{name} of the lists" for name in computed},
     )  # fmt: skip
 
@@ -320,6 +325,7 @@ class _Lists:
     """
 
     latencies: Latencies = field(default_factory=dict)
+    spread: Mapping[str, float] = field(default_factory=dict)
     gaps_ms: Floats | None = None
     growth: float | None = None
     longest_s: float = 0.0
@@ -347,17 +353,20 @@ def _details(row: Row) -> _Lists:
     ttft = 1e3 * _seconds("ttfts", [first for _, first, _, _ in done])
     every = [1e3 * _seconds("itls", gaps) for _, _, gaps, _ in done]
     every = [np.where(each == 0, _LEAST_GAP, each) for each in every]
-    counts = [max(tokens - 1, len(gaps)) for _, _, gaps, tokens in done]
-    tpot = [each.sum() / count for each, count in zip(every, counts, strict=True) if each.size]
-    values = {"ttft": ttft, "itl": np.concatenate(every), "tpot": np.array(tpot)}
-    values = {metric: one for metric, one in values.items() if one.size}
+    counts = [tokens - 1 if tokens else len(gaps) for _, _, gaps, tokens in done]  # as vLLM has it
+    tpot = [
+        np.array([each.sum() / count] if count > 0 and each.size else [])
+        for each, count in zip(every, counts, strict=True)
+    ]
     if not ttft.all():
         raise ValueError("ttfts: the requests' times are not all positive numbers")
-    latencies = {
-        f"{metric} {at}": float(one.mean() if at == "mean" else np.percentile(one, int(at[1:])))
-        for metric, one in values.items()
-        for at in STATISTICS
-    }
+    latencies, spread = Latencies(), Latencies()
+    for metric, lists_ms in (("ttft", list(ttft[:, None])), ("itl", every), ("tpot", tpot)):
+        values = np.concatenate(lists_ms)
+        if values.size:
+            names = [f"{metric} {at}" for at in STATISTICS]
+            latencies |= dict(zip(names, map(float, _statistics(values)), strict=True))
+            spread |= dict(zip(names, map(float, _spread(lists_ms)), strict=True))
     third = max(1, len(ttft) // 3)
     growth = float(ttft[-third:].mean() / ttft[:third].mean()) if starts else None
     whole_s = (ttft + [each.sum() for each in every]) / 1e3
@@ -366,11 +375,33 @@ def _details(row: Row) -> _Lists:
         first_s = np.array([start for start, *_ in done])
         span_s = float((first_s + whole_s).max() - first_s.min())
     made = sum(tokens for *_, tokens in done) if row.get("output_lens") else None
-    least = sum(counts) + len(done) if "itl" in values else 0  # a gap may have several tokens
+    gaps_ms = np.concatenate(every)
+    least = sum(counts) + len(done) if gaps_ms.size else 0  # a gap may have several tokens
     return _Lists(
-        latencies, values.get("itl"), growth, float(whole_s.max()), span_s, made, least,
-        len(done) == len(ttfts),
+        latencies, spread, gaps_ms if gaps_ms.size else None, growth, float(whole_s.max()), span_s,
+        made, least, len(done) == len(ttfts),
     )  # fmt: skip
+
+
+def _statistics(values: Floats) -> Floats:
+    """What a file has of its latencies, in the order of STATISTICS."""
+    return np.append(
+        values.mean(), np.percentile(values, [int(at[1:]) for at in [*STATISTICS][1:]])
+    )
+
+
+def _spread(lists: Sequence[Floats]) -> Floats:
+    """Standard deviations of the logs of statistics, by leaving each block of requests out.
+
+    J. Shao and C. Wu, Annals of Statistics 17 (3), 1989. lists: of each request, in their order.
+    """
+    blocks = np.array_split(np.arange(len(lists)), BLOCKS)
+    parts = [np.concatenate([np.empty(0), *lists[b[0] : b[-1] + 1]]) for b in blocks if b.size]
+    others = [np.concatenate(parts[:n] + parts[n + 1 :]) for n in range(len(parts))]
+    logs = [np.log(_statistics(values)) for values in others if values.size]
+    return np.asarray(
+        np.sqrt(max(len(logs) - 1, 0)) * np.std(logs or [np.zeros(len(STATISTICS))], axis=0)
+    )
 
 
 def _require_whole_lists(row: Row, completed: float, failed: float) -> None:
@@ -463,7 +494,7 @@ def _trtllm(row: Row, source: str) -> ServingResult:
         source, told, completed, completed / rate,
         _needed(row, "performance.system_output_throughput_tok_s"), inputs, outputs,
         math.inf if apart and rate * apart < SERVED * 1e18 else None,
-        backend=engine.get("backend"), model=engine.get("model"), fields=fields,
+        backend=_named(engine, "backend"), model=_named(engine, "model"), fields=fields,
     )  # fmt: skip
 
 
@@ -488,6 +519,11 @@ def _needed(row: Row, name: str) -> float:
     if not (number := _number(row, name)):
         raise ValueError(f"'{name}' is missing" if number is None else f"{name} cannot be 0")
     return number
+
+
+def _named(row: Row, name: str) -> str | None:
+    """A name, of a length that can be printed; None of none."""
+    return shortened(str(row[name])) if row.get(name) is not None else None
 
 
 def _number(row: Row, name: str) -> float | None:

@@ -1,7 +1,7 @@
 """A file that a user names, and what it is: opened, known and read once, whoever asks."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +13,14 @@ from mlscale.data.table import Table
 from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, HeldFile, hold, no_progress
+from mlscale.parameters import command, parameter
 
 if TYPE_CHECKING:
     from mlscale.readers.files import Sheet
     from mlscale.readers.launches import SummedFile
     from mlscale.readers.monitor import Samples
+
+PMC_PERF, SYSINFO = "pmc_perf.csv", "sysinfo.csv"  # rocprof-compute's counters, and their GPU
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,11 @@ class Source:
 
     @cached_property
     def path(self) -> Path:
-        """Where it lies. Raises InputError where another was meant."""
+        """Where it lies; its counters of rocprof-compute's folder. Raises InputError."""
         if not self.name:
             raise InputError(f"@{self.settings}: names no file before '@'")
-        return input_file(self.name)
+        counters = os.path.join(self.name, PMC_PERF)  # noqa: PTH118, which raises on some names
+        return input_file(counters if os.path.isfile(counters) else self.name)  # noqa: PTH113
 
     @cached_property
     def is_file(self) -> bool:
@@ -127,13 +131,13 @@ class Source:
         if kind.is_benchmark:
             raise InputError(
                 f"{self.path}: is a result of {kind.title}; give it with the log of power and "
-                "clocks of its run, and both of a run at a second clock: mlscale advise RESULT LOG "
-                "--also RESULT LOG"
+                "clocks of its run, and both of a run at a second clock: "
+                f"{command('advise RESULT LOG', also='RESULT LOG')}"
             )
         if kind.is_log:
             raise InputError(
                 f"{self.path}: is a log of {kind.title}, no profiler's export; give it alone, or "
-                "as the power of an export (--power)"
+                f"as the power of an export ({parameter('power')})"
             )
         return self.sheet
 
@@ -141,7 +145,18 @@ class Source:
 def further(text: str) -> Source:
     """The source that FILE or FILE@CONFIG names."""
     name, separator, settings = text.rpartition("@")
-    return Source(name, settings) if separator and "=" in settings else Source(text)
+    is_divided = separator and "=" in settings and not os.path.exists(text)  # noqa: PTH110
+    return Source(name, settings) if is_divided else Source(text)
+
+
+def with_sysinfo(sources: Sequence[Source]) -> list[Source]:
+    """Files of a run, and what rocprof-compute says of the GPU beside its counters."""
+    beside = [one.path.with_name(SYSINFO) for one in sources if one.path.name == PMC_PERF]
+    given = {one.path for one in sources}
+    return [
+        *sources,
+        *(Source(str(path)) for path in beside if path.is_file() and path not in given),
+    ]
 
 
 def source_of(file: "Path | str | Source") -> Source:

@@ -20,6 +20,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.files import ByteProgress, no_progress
+from mlscale.parameters import parameter
 from mlscale.readers.given import Given
 from mlscale.readers.join import LONG_S, Kernel, join
 from mlscale.readers.launches import SummedFile
@@ -34,7 +35,7 @@ from mlscale.readers.mapping import (
     table_features,
 )
 from mlscale.readers.run import Imported, Setup, seen_in, set_up
-from mlscale.readers.source import Source, source_of
+from mlscale.readers.source import Source, source_of, with_sysinfo
 from mlscale.text import listed, share_in_percent, shortened, without_controls
 
 _SAME_CLOCK = 1.2  # between a kernel's times, counted and traced, at one clock
@@ -69,6 +70,7 @@ class RunFeatures:
 
 def read_exports(sources: Sequence[Source], given: Given, progress: ByteProgress) -> Imported:
     """The table of profilers' files."""
+    sources = with_sysinfo(sources)
     runs = [source.launches(given.each, given.gpu, progress) for source in sources]
     _refuse_copies([run for run in runs if run.groups])
     tool = _tool_of_counters(runs)
@@ -213,7 +215,7 @@ def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup)
             f"{told}, at {counted_mhz:.0f} MHz: it is of another clock, as where a limit of power "
             "or heat lowers it, or ncu sets its own (unless --clock-control none is given). Lock "
             "both runs at one clock that the board holds; or, if both are at that clock, say "
-            f"--base engine={counted_mhz:.0f}"
+            f"{parameter('base', f'engine={counted_mhz:.0f}')}"
         )
     warn("L04", f"{told}: were the clocks others than here? Then counters do not fit the times")
 

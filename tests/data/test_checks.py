@@ -18,12 +18,13 @@ from synthetic.tidy import refused, rows, write_csv
 
 import mlscale
 from mlscale import DataWarning, HardwareConfig, InputError, read, read_profiles
+from mlscale.cli.explain import NOTES
 from mlscale.data.checks import RULES, check, notes_on
 from mlscale.data.datasets import path
 from mlscale.data.devices import find_device
 from mlscale.data.grid import ConfigGrid
 from mlscale.model.shipped import model_for
-from mlscale.notes import NOTES, Note
+from mlscale.notes import Note
 
 Rows = list[dict[str, Any]]
 
@@ -225,7 +226,7 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
     ("G01", ("traffic", "ab", (0.9, 1.06), 1.05, "l40s", 9001),
      "'b': its DRAM traffic is 1.06 times what l40s passes at memory=9001; give the clock and"),
     ("L04", ("launch clocks", CLOCKS | {"memory_mhz": {8000.0: 1, 9000.0: 1}}, {}, HOW),
-     "in another; memory_mhz is 8000 in one .* with --base engine=2100,memory=8500"),
+     "in another; memory_mhz is 8000 in one .* with base='engine=2100,memory=8500'"),
     ("L04", ("profiled clock", L40S, 2267), "held the clock at 2267 MHz, and 'l40s' goes up to 25"),
     # A third of 345 is 115; no GPU has 60 GHz; beside one known clock alone GHz are refused.
     ("G01", ("value", H100, "engine_mhz", 2.1, (345.0, 1980.0)), "345 MHz; is 2.1GHz meant?"),

@@ -79,7 +79,7 @@ class TestReading:
         assert found.profiles("highest").power_w is None
         with refused(
             "no 'power_w' of kernel 'first' at cu=4,engine=800,memory=500 .1 case in all.: leave "
-            "out .*, or learn time alone, --quantity time"
+            "out .*, or learn time alone, quantity='time'"
         ):
             found.quantity("power")
 

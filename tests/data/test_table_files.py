@@ -102,11 +102,14 @@ class TestCsv:
             ("kernel;x\nk;1,5\n", "row 1: 'kernel;x' is one column; the first row names the"),
             ("kernel,x\nk,1\n\nl\n", "row 4: has 1 fields, the header has 2"),
             ("kernel,x\nk,1\nl,2\nm,1,2\n", "row 4: has 3 fields, the header has 2"),
-            ("kernel,x\nk,1\nl,2\nm,fast 1\n", "row 4, column 'x': 'fast 1' is not a number$"),
+            (
+                "kernel,x\nk,1\nl,2\nm,fast 1\n",
+                "row 4, column 'x': 'fast 1' is not a number; columns={'x': ''} lea",
+            ),
             ('kernel,x\n"k\nk",1\nl,1 ms\n', "row 4, column 'x': '1 ms' is not a number"),
             ("\nkernel,x\nk,0x10\n", "row 3, column 'x': '0x10' is not a number"),
             ("kernel,x\nk,1_0\n", "row 2, column 'x': '1_0' is not a number"),
-            ("kernel,x\nk,ok\n", "'ok' is not a number; a column of words is no counter, take"),
+            ("kernel,x\nk,ok\n", "'ok' is not a number; columns={'x': ''} leaves the column out"),
             ('kernel,x\nk,"1,5"\n', "'1,5' is not a number; write it with a decimal point"),
             ("kernel,x\nk,1\nl,2\n ,2\n", "row 4, column 'kernel': is empty"),
             ("kernel,device,x\nk,,1\n", "row 2, column 'device': is empty"),
@@ -486,7 +489,9 @@ def test_usual_names(name: str, sources: tuple[str, ...]) -> None:
 
 
 def test_a_time_under_another_name_is_not_power_alone() -> None:
-    with refused("no column 'time_ms'; is 'runtime_us' meant.* --map time_ms=runtime_us:us"):
+    with refused(
+        "no column 'time_ms'; is 'runtime_us' meant.*columns={'time_ms': 'runtime_us:us'}"
+    ):
         Measurements.from_frame(pd.DataFrame(renamed("time_ms", "runtime_us", 1e3)))
 
 

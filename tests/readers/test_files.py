@@ -1,6 +1,8 @@
 """Files opened by their content, blocks of columns, and cells as numbers; made by hand."""
 
+import bz2
 import gzip
+import lzma
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -24,6 +26,7 @@ from mlscale.readers.launches import Facts
 from mlscale.readers.registry import Kind
 from mlscale.readers.torch_trace import read as read_events
 
+ROWS = b'{"a": 1}' * 99
 KINDS = {"id": str, "name": str, "value": float}
 READERS = (
     Kind("made", "made", "a made table", "id, name, value"),
@@ -109,7 +112,15 @@ class TestOpen:
             (b"id,name\0", "is not text; export the profiler's report as CSV"),
             (b"PK\x03\x04", "is compressed; unpack it first"),
             (gzip.compress(b"id,name,value\n", mtime=0), "is compressed; unpack it first"),
-            (gzip.compress(b'{"a": 1}', mtime=0)[:-9], "cannot be unpacked"),
+            *(
+                (packed[:-9], "cannot be unpacked")
+                for packed in (
+                    gzip.compress(ROWS, mtime=0),
+                    bz2.compress(ROWS),
+                    lzma.compress(ROWS),
+                )
+            ),
+            (b"\xfd7zXZ\0" + b"x" * 99, "cannot be unpacked"),
             (b"SQLite format 3\0" + b"x" * 100, "cannot be read as SQLite"),
             (b"," * (files.BLOCK + 1), "row 1: is longer than 4 MiB"),
         ],

@@ -4,6 +4,7 @@
 in which unit. Nothing there may be taken for something else in silence.
 """
 
+import ast
 import csv
 import json
 import math
@@ -132,8 +133,8 @@ def outcome(entry: dict[str, Any], folder: Path) -> str:
         if entry["usable"] == "no":
             return "refused"
         if entry["usable"] == "table":
-            mapped = re.search(r"--map '(.*?)'", told)
-            said = dict(part.split("=", 1) for part in mapped[1].split(",")) if mapped else {}
+            mapped = re.search(r"columns=({.*?})", told)
+            said = ast.literal_eval(mapped[1]) if mapped else {}
             names = ("engine", "mem", "cap", "duration", "power")
             wanted = {OF_TABLES[n]: columns[n] for n in names if n in columns}
             mapped_to = {name: re.sub(r":\w+$", "", source) for name, source in said.items()}

@@ -135,10 +135,10 @@ SOME_TIMES = a_run("c.csv", f=(F, 1, 1.0, {"a": 1.0}), g=(G, 1, 0.0, {"a": 1.0})
         ([a_run("sysinfo.csv")], False,
          "^sysinfo.csv: describes a machine, not kernels; give it beside"),
         (EACH, False,
-         "^trace.json: its launches cannot be matched with those of counts.csv; leave out --each"),
+         "^trace.json: its launches cannot be matched with those of .*; leave out each=True"),
         ([counts(0.0)], False, "has no times for 1 kernel .*--section SpeedOfLight$"),
         ([counts(0.0)], True, "has no times for 1 kernel .*--section SpeedOfLight$"),
-        ([SOME_TIMES], False, "; or leave such kernels out with --skip-untimed$"),
+        ([SOME_TIMES], False, "; or leave such kernels out with skip_untimed=True$"),
     ],
 )  # fmt: skip
 def test_refused(runs: Sequence[SummedFile], skips: bool, message: str) -> None:

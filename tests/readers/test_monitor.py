@@ -12,6 +12,7 @@ import pytest
 from synthetic.tidy import refused
 from text_files import written
 
+from mlscale.data.column_names import read_title
 from mlscale.data.table import Table
 from mlscale.errors import DataWarning, InputError
 from mlscale.readers.busy_span import busy_span, mean_of
@@ -114,7 +115,7 @@ def test_a_run_is_the_same_row_in_every_form(tmp_path: Path, form: str) -> None:
     path = written(tmp_path, f"$ the command that was run\n{text}" if text[0] != "{" else text)
     given = MADE
     if form in WITHOUT_TIMES:
-        with pytest.raises(InputError, match=r"give --interval SECONDS \(between two samples\)$"):
+        with pytest.raises(InputError, match=r"give interval_s=SECONDS \(between two samples\)$"):
             table_of(path)
         given = replace(MADE, interval_s=1.0)
     if form == "rocm-smi":
@@ -271,6 +272,10 @@ TIMES = {
     "timestamp": (("2024-03-29T23:59:59.5Z", "2024-03-30T00:00:01Z"), 1.5),
     "Timestamp": (("23:59:59.000", "00:00:01.000"), 2.0),
     "Date": (("9.6.2026 12:00:00", "9.6.2026 12:00:02"), 2.0),
+    # Large numbers that are not since 1970: the unit of the title counts.
+    "monotonic_ns": (("123000000000000", "123000250000000"), 0.25),
+    "timestamp [us]": (("999999000000", "1000000000000"), 1.0),
+    "timestamp (µs)": (("5", "500005"), 0.5),
 }
 
 
@@ -281,6 +286,73 @@ def test_times_are_read_in_every_form(tmp_path: Path, title: str) -> None:
     [log] = read_log(written(tmp_path, f"{title},power_w\n{first},90\n{last},91\n"))
     assert log.seconds is not None
     assert np.diff(log.seconds) == pytest.approx([expected_s])
+
+
+# Numbers that are no seconds from a start, steps of Excel's days, milliseconds and minutes.
+@pytest.mark.parametrize(("first", "last"), [("46027.40", "46027.400001"), ("0", "100")])
+def test_steps_of_no_unit_are_asked_about(tmp_path: Path, first: str, last: str) -> None:
+    with refused(r"column 'timestamp': a sample every [\d.e-]+, of what\? End its title with"):
+        read_log(written(tmp_path, f"timestamp,power_w\n{first},90\n{last},91\n"))
+
+
+@QUIET
+def test_an_epoch_of_training_is_no_time(tmp_path: Path) -> None:
+    [log] = read_log(written(tmp_path, "epoch,power_w\n0,90\n0,91\n1,92\n"))
+    assert log.seconds is None
+
+
+@QUIET
+def test_gpus_of_amd_smi_side_by_side(tmp_path: Path, data_folder: Path) -> None:
+    """Two by hand, with a comma at the end of the header, as a real file of eight has it."""
+    text = "Timestamp,gpu,socket_power,gfx_0_clk,gpu,socket_power,gfx_0_clk,\n"
+    logs = read_log(written(tmp_path, f"{text}5,0,200,2100,1,300,2000\n6,0,210,2100,1,310,2000\n"))
+    told = [(log.gpu, log.columns["power_w"].tolist()) for log in logs]
+    assert told == [("0", [200, 210]), ("1", [300, 310])]
+    eight = read_log(data_folder / "cases4/27-amd-smi-8-gpus-side-by-side.csv")
+    assert [log.gpu for log in eight] == [*"01234567"]
+    with refused("column 'gpu' is there twice, with other columns; keep one"):
+        read_log(written(tmp_path, "gpu,socket_power,gfx_0_clk,gpu,mem\n0,200,2100,1,3\n"))
+
+
+# Titles that say something else than a GPU's power, clock or load, though a word of it is there.
+NOT_OF_A_GPU = """
+gpu_rated_power_w; gpu_nominal_power_w; gpu_power_budget_w; gpu_power_headroom_w; gpus_power_w
+CPU+GPU power (W); gpu_power_sum_w; package_power_w; GPU Memory Power (W)
+GPU Speichertakt [MHz]; gpu_boost_clock_mhz; gpu_base_clock; gpu_fan_util; gpu_kv_cache_usage
+gpu_cpu_load; gpu_bandwidth_util; 处理器功率(W); 显存频率(MHz); 功率上限(W); GPU显存频率(MHz)
+Мощность GPU (W); Лимит GPU (W)
+"""
+
+
+@pytest.mark.parametrize("title", re.split(r"; |\n", NOT_OF_A_GPU.strip()))
+def test_titles_of_other_things_are_not_taken(title: str) -> None:
+    assert read_title(title) is None
+
+
+def test_a_doubtful_title_is_told_beside_known_ones(tmp_path: Path) -> None:
+    text = "timestamp,power.draw [W],gpu_foo_clock_mhz\n0,90,1500\n1,91,1500\n"
+    with pytest.warns(DataWarning, match=r"engine_mhz \(a guess\) is 'gpu_foo_clock_mhz'$"):
+        read_log(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("title", ["card{}_power", "device{}_power_w", "nvidia{}.power_w"])
+@QUIET
+def test_a_number_behind_a_gpus_word_is_its_own(tmp_path: Path, title: str) -> None:
+    titles = ",".join(title.format(n) for n in (0, 1))
+    logs = read_log(written(tmp_path, f"timestamp,{titles}\n0,200,300\n1,210,310\n"))
+    assert [log.columns["power_w"].tolist() for log in logs] == [[200, 210], [300, 310]]
+
+
+@QUIET
+@pytest.mark.parametrize(("memory_mhz", "listed_mhz"), [(1312.7, 10501), (10501, 10501)])
+def test_the_memory_clock_of_gpu_z_is_that_of_the_vendors_tool(
+    tmp_path: Path, memory_mhz: float, listed_mhz: float
+) -> None:
+    """GPU-Z shows an eighth of the rate of GDDR6X, nvidia-smi half of it; made."""
+    rows = "".join(f"{n}.5.2026 10:00:00,300,2520,{memory_mhz},90\n" for n in (1, 2))
+    title = "Date,Board Power Draw [W],GPU Clock [MHz],Memory Clock [MHz],GPU Load [%]"
+    table = table_of(written(tmp_path, f"{title}\n{rows}"), Given("rtx4090", time_ms=9.0))
+    assert row(table)["memory_mhz"] == listed_mhz
 
 
 @QUIET
@@ -359,8 +431,8 @@ BAD = [
     (HEADER + "1,0,9,9,fast,9\n", r"row 2, column 'clocks.current.sm': 'fast' is not a"),
     (HEADER + '1,0,"9,51",9,9,9\n', r"column 'power.draw': '9,51' .* decimal comma"),
     (HEADER + "noon,0,9,9,9,9\n", r"row 2, column 'timestamp': 'noon' is no time such"),
-    (HEADER + f"1,0,{BUSY}", r"give --time MS \(of the whole run"),  # one sample
-    (HEADER + f"1,0,{BUSY}" * 2, r"does not say how long the run took; give --interval"),
+    (HEADER + f"1,0,{BUSY}", r"give time_ms=MS \(of the whole run"),  # one sample
+    (HEADER + f"1,0,{BUSY}" * 2, r"does not say how long the run took; give interval_s="),
     # The run's ends do not show; GPUs that cannot be told apart; a clock set back, as in October.
     ("timestamp,power.draw\n1,200\n2,210\n",
      r"power_w is at most 210, at least 200: the run's start and end do not show"),
@@ -380,10 +452,15 @@ BAD = [
     # Answers of Prometheus.
     (answer(RUN[0], series("DEV_POWER_USAGE", [1], Hostname="n2")),
      r"is of the hosts n1, n2; ask for one"),
+    (answer(*(series("DEV_POWER_USAGE", [1], gpu="", pod=pod) for pod in "ab")),
+     r"several series of one metric without the label 'gpu' or 'UUID'; ask for one GPU"),
+    (answer(series("DEV_POWER_USAGE", [1])).replace("1700000000", "9" * 400),
+     r"is no answer of Prometheus to a query"),
+    ('{"query_time": ' + "[" * 20_000, r"is no JSON of gpustat"),
     (answer(series("NONE", [1])), r"is of Prometheus but has no samples .* without their names"),
     ('{"data": {"resultType": "matrix", "result": [1]}}', r"is no answer of Prometheus to a query"),
     # Numbers in another unit than the column says.
-    (HEADER + "1,0,200,99,1.4,1215\n" * 2, r"1.4 MHz cannot be, no GPU"),
+    (HEADER + "1,0,200,99,1.4,1215\n" * 2, r"'clocks.current.sm': 1.4 MHz is no GPU's clock"),
     ("timestamp,power_w\n1,30000\n2,230000\n",
      r"column 'power_w': 230000 W is more than a GPU draws: is it in mW, .* \[W\] or \[mW\]"),
     ("timestamp,gpu power (mW)\n1,30\n2,230\n",
@@ -399,10 +476,17 @@ BAD = [
      r"column 'power.draw' is there twice, with other values; keep one"),
     ("timestamp,GPU power sampled [W],GPU power timed [W]\n1,30,31\n2,230,231\n",
      r"'GPU power sampled \[W\]' and 'GPU power timed \[W\]' may each be power_w; take out"),
+    ("timestamp,power_0,power_1\n1,30,31\n2,230,231\n",
+     r"'power_0' and 'power_1' may each be power_w; .* title those of several GPUs gpu0_power_w"),
+    ("timestamp,rank0_gpu0_power,rank1_gpu0_power\n1,30,31\n2,230,231\n",
+     r"'rank0_gpu0_power' and 'rank1_gpu0_power' may each be power_w"),
+    ("timestamp,host,index,power.draw\n1,a,0,30\n1,b,0,31\n",
+     r"GPU 0 is named a and b; give the samples of each GPU in a file of"),
+    ("timestamp,power_w\n00:01,30\n00:02,31\n", r"'00:01' is no time such as"),
     ("coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,90,150\n",
      r"of a log, title the column 'time/ms' 'timestamp'"),
     ("coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,130,150\n",
-     r"table of runs .*--map 'engine_mhz=coreF,memory_mhz=memF,time_ms=time/ms,power_w=power/W'"),
+     r"table of runs .*columns={'engine_mhz': 'coreF', 'memory_mhz': .*'power_w': 'power/W'}"),
 ]  # fmt: skip
 
 
@@ -555,7 +639,7 @@ def test_the_metadata_say_what_was_averaged(tmp_path: Path) -> None:
     ("name", "given", "says"),
     [
         ("NVIDIA H100 80GB HBM3", Given("rtx3090"), "is of 'NVIDIA H100 .* not of 'rtx3090'"),
-        ("", Given(), "does not say the GPU; give --device NAME"),
+        ("", Given(), "does not say the GPU; give device=NAME"),
         ("", Given("h100-sxm5"), "log, GPU 0: a board power of 30 W cannot be: .* half of the 70"),
     ],
 )

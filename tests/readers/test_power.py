@@ -106,10 +106,10 @@ def test_a_log_of_the_profiles_run(
     [
         (profile("rtx5090"), 1, r"GPU 0: is of 'NVIDIA .*', the profile of 'rtx5090'"),
         (profile(A100, 1500, requested={}), 1,
-         r"engine_mhz is 1410 on average, 1500 in the profile: a limit .* --base engine=1500$"),
+         r"engine_mhz is 1410 on average, 1500 in the profile: a limit .* base='engine=1500'$"),
         (profile(A100, 1330, requested={}), 1,
-         r"engine_mhz is 1410 on average, 1330 in the profile: .* ncu sets its own .* engine=1330"),
-        (profile(), 2, r"is of GPUs 0 \(\d.*\), 1 .*; name one with --gpu"),
+         r"engine_mhz is 1410 on average, 1330 in the profile: .* ncu sets its own .*engine=1330"),
+        (profile(), 2, r"is of GPUs 0 \(\d.*\), 1 .*; name one with gpu="),
     ],
 )  # fmt: skip
 def test_a_log_of_another_run_is_refused(
@@ -129,7 +129,7 @@ def test_a_log_of_another_run_is_refused(
         *((profile(), text, "W cannot be; give watts, or a log") for text in ("0", "-3", "nan")),
         (profile(), "inf", "W cannot be; give watts, or a log"),
         (profile(), "abc", "^abc: cannot be read: "),
-        (profile(power_w=100.0), 200.0, "has power_w already; leave --power away"),
+        (profile(power_w=100.0), 200.0, "has power_w already; leave power= away"),
     ],
 )
 def test_watts_that_are_refused(table: Table, power: str | float, message: str) -> None:

@@ -64,7 +64,7 @@ TOLD = [
      "memory_mhz 1300, the GPU's highest, .*memory=…"),
     # 2304 is 4 % below 2400.
     ("l40s", {"engine_mhz": 2400.0}, {"engine_mhz": 2304, "memory_mhz": 9001}, (142, 2400, 9001),
-     "was 2304 while profiling, 4 % off the 2400 of --ba"),
+     "was 2304 while profiling, 4 % off the 2400 of base="),
     # Below 0.9 x 3105 = 2795 MHz, unless the user says the clock.
     ("rtx4090", {}, {"engine_mhz": 2235} | RTX4090, (128, 2235, 10501),
      "ncu may have held .* at 2235 MHz, .* up to 3105; if"),
@@ -100,41 +100,41 @@ REFUSED: list[tuple[str | None, dict[str, float], dict[str, Any], str]] = [
      "memory_mhz: 13770 MHz cannot be, 'rtx4090' has at most 10501; if it is the data"),
     ("rtx4090", {}, {"engine_mhz": 2500, "memory_limit_mhz": 13770},
      "memory_mhz: 13770 MHz cannot be"),
-    ("rtx4090", {"engine_mhz": 3600.0}, {}, "engine_mhz of --base: 3600 MHz cannot be"),
-    ("l40s", {"engine_mhz": 2.4e6}, {}, r"engine_mhz of --base: 2.4e\+06 MHz cannot be"),
+    ("rtx4090", {"engine_mhz": 3600.0}, {}, "engine_mhz of base=: 3600 MHz cannot be"),
+    ("l40s", {"engine_mhz": 2.4e6}, {}, r"engine_mhz of base=: 2.4e\+06 MHz cannot be"),
     ("mi300x", {"engine_mhz": 2200.0}, {"engine_limit_mhz": 2100},
-     "the GPU goes up to engine=2100 by the files, --base says 2200"),
+     "the GPU goes up to engine=2100 by the files, base= says 2200"),
     ("l40s", {"engine_mhz": 2400.0}, {"engine_mhz": 2200},
-     "engine_mhz was 2200 while profiling, --base says 2400; lock the clocks and profile"),
+     "engine_mhz was 2200 while profiling, base= says 2400; lock the clocks and profile"),
     ("rtx4090", {}, {"engine_mhz": UNLIKE} | RTX4090,
-     ".*is 2000 in one launch and 2400 in another; lock .* with --base engine=2100$"),
+     ".*is 2000 in one launch and 2400 in another; lock .* with base='engine=2100'$"),
     ("rtx4090", {"engine_mhz": 2400.0}, {"engine_mhz": UNLIKE} | RTX4090,
-     ".*is 2000 in one launch and 2400 in another, --base says 2400; lock the clocks"),
+     ".*is 2000 in one launch and 2400 in another, base= says 2400; lock the clocks"),
     # An MI300A has 6 dies: 16 800 cycles would be 2800 MHz of each.
     ("mi300a", {}, {"cycles_per_us": 16_800.0},
      "engine_mhz: 2800 MHz cannot be, 'mi300a' has at most 2100"),
     ("mi300x", {"engine_mhz": 2100.0}, {"cycles_per_us": 11_200.0},
-     "engine_mhz was 1400 while profiling by GRBM_GUI_ACTIVE, --base says 2100"),
+     "engine_mhz was 1400 while profiling by GRBM_GUI_ACTIVE, base= says 2100"),
     # All that lacks is asked for at once; a name that is empty is none (PyTorch's of an MI300X).
-    (None, {}, {}, "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base engi"),
-    (None, {}, {}, ".*memory=… with what the GPU was set to; of a GPU that .* cu=… too, or a"),
+    (None, {}, {}, "does not say the GPU, engine_mhz, memory_mhz; give device=NAME base='engi"),
+    (None, {}, {}, ".*memory=…. with what the GPU was set to; of a GPU that .* cu=… too, or a"),
     (None, {}, {"engine_mhz": 2100, "memory_mhz": 1300, "device_name": ""},
      "does not say the GPU"),
     ("mine", {}, {"engine_mhz": 900},
-     "does not say cu_count, memory_mhz; give --base cu=…,memory=… .* as 'mine' is not in "),
+     "does not say cu_count, memory_mhz; give base='cu=…,memory=…' .* as 'mine' is not in "),
     ("h100-sxm5", {}, {"engine_mhz": 1980},
-     r".*give --base memory=… with .* \(memory: usually its highest, 2619\)$"),
+     r".*give base='memory=…' with .* \(memory: usually its highest, 2619\)$"),
     ("mi300x", {}, {"memory_mhz": 1300, "engine_limit_mhz": 2100},
-     r".*give --base engine=… with .* \(engine at most 2100\)"),
+     r".*give base='engine=…' with .* \(engine at most 2100\)"),
     # Counts of CUs.
     ("a100-sxm4-40gb", {}, {"cu_count": 132} | A100,
-     ".*132 CUs are more than the 108 of .* name it with --device"),
+     ".*132 CUs are more than the 108 of .* name it with device="),
     ("a100-sxm4-40gb", {}, {"cu_count": 98} | A100,
-     ".*98 CUs are fewer than the 108 .* with --base cu=98"),
+     ".*98 CUs are fewer than the 108 .* with base='cu=98'"),
     ("a100-sxm4-40gb", {"cu_count": 97.0}, {"cu_count": 98} | A100,
-     ".*says 98 CUs, --base says 97"),
+     ".*says 98 CUs, base= says 97"),
     ("mi300x", {}, {"cu_count": 38, "engine_mhz": 1000, "memory_mhz": 1215},
-     ".*38 CUs are fewer than the 304 of 'mi300x'; .*CPX.* with --device FILE"),
+     ".*38 CUs are fewer than the 304 of 'mi300x'; .*CPX.* with device=FILE"),
     ("mi300x", {}, {"cu_count": 152, "engine_mhz": 1000, "memory_mhz": 1215},
      ".*152 CUs are fewer"),
     # Another GPU; the second name is of several, but not of the one given.
@@ -146,7 +146,7 @@ REFUSED: list[tuple[str | None, dict[str, float], dict[str, Any], str]] = [
      f"is of 'NVIDIA H100 80GB HBM3', .*not of 'mine'{NO_OTHER}"),
     (None, {}, {"device_name": {"NVIDIA H100 PCIe": 1, "NVIDIA B200": 1}},
      "is of several GPUs: NVIDIA B200, NVIDIA H100 PCIe; import one$"),
-    ("A100 80GB", {}, {}, "--device A100 80GB may be a100-sxm4-80gb or a100-pcie-80gb; name one"),
+    ("A100 80GB", {}, {}, "device=A100 80GB may be a100-sxm4-80gb or a100-pcie-80gb; name one"),
 ]  # fmt: skip
 
 
@@ -222,7 +222,7 @@ class TestClockOfCounters:
     def test_one_that_a_run_did_not_have_is_refused(
         self, us: float, mhz: float, times: str
     ) -> None:
-        told = f"^trace.json: kernels {times} .*, at {mhz} MHz: it is .* say --base engine={mhz}$"
+        told = f"^trace.json: kernels {times} .*, at {mhz} MHz: it is .* say base='engine={mhz}'$"
         with refused(told):
             self.check(us, mhz=mhz)
         with pytest.warns(DataWarning, match="were the clocks others than here"):

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from synthetic.tidy import refused
 
@@ -358,3 +359,37 @@ def test_real_loads(data_folder: Path) -> None:
         ("sglang-llama_3_3_70b_online_output.jsonl", 16.0),
         ("sglang-llama_405b_online_output.jsonl", 8.0),
     ]
+
+
+def test_the_spread_of_a_mean_is_its_standard_error(tmp_path: Path) -> None:
+    """Closed form: leaving out one of 20 requests at a time gives s / sqrt(n), over the mean."""
+    ttfts = [0.1 + 0.001 * (7 * n % 20) for n in range(20)]
+    told = WHOLE_VLLM | {"num_prompts": 20, "completed": 20, "duration": 10.0, "ttfts": ttfts}
+    told |= {"total_output_tokens": 20 * 196, "total_input_tokens": 2000}
+    told |= {"itls": [[0.02] * 195] * 20, "output_lens": [196] * 20}
+    told["mean_ttft_ms"] = told["median_ttft_ms"] = 109.5
+    for at in ("p90", "p99"):
+        told[f"{at}_ttft_ms"] = 118.0
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(told), encoding="utf-8")
+    found = read_result(file)
+    error = np.std(ttfts, ddof=1) / np.sqrt(20) / np.mean(ttfts)
+    assert found.spread["ttft mean"] == pytest.approx(error, rel=0.01)
+    assert found.spread["itl p50"] == pytest.approx(0, abs=1e-12)
+
+
+def test_tpot_is_counted_as_vllm_does(tmp_path: Path) -> None:
+    """By hand: 10 gaps of 20 ms for 6 tokens of the tokenizer are 200 / 5 ms; one has none."""
+    told = WHOLE_VLLM | {
+        "num_prompts": 2,
+        "completed": 2,
+        "duration": 1.0,
+        "total_input_tokens": 200,
+    }
+    told |= {"total_output_tokens": 7, "ttfts": [0.1, 0.1], "output_lens": [6, 1]}
+    told |= {"itls": [[0.02] * 10, [0.02]], "request_throughput": 2.0, "output_throughput": 7.0}
+    told |= {"total_token_throughput": 207.0, "mean_tpot_ms": 40.0, "median_tpot_ms": 40.0}
+    told = {name: value for name, value in told.items() if "e2el" not in name and name[0] != "p"}
+    file = tmp_path / "result.json"
+    file.write_text(json.dumps(told), encoding="utf-8")
+    assert read_result(file).latencies_ms["tpot mean"] == pytest.approx(40)
