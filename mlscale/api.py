@@ -3,9 +3,7 @@
 Thin, over what the commands use; what they have as an option is a keyword of its name here.
 """
 
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -20,24 +18,19 @@ from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Choice
 from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
-from mlscale.data import measurements as tables
-from mlscale.data import profiles as profile_tables
 from mlscale.data.devices import device_keys, key_or_name, load_device
 from mlscale.data.grid import AXES, settings_of
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import run_in_sequence
-from mlscale.data.table import Table
 from mlscale.data.table_files import table_from_frame
-from mlscale.errors import DataWarning, InputError, extra_named
+from mlscale.errors import InputError, extra_named, kept_notes
 from mlscale.files import write_text
-from mlscale.keywords import in_python, speaks_python
-from mlscale.model import model as models
 from mlscale.model.model import Model
 from mlscale.model.plots import draw_curves
 from mlscale.model.predictions import COVERAGE, Predictions
 from mlscale.notes import Note
 from mlscale.quantities import quantity
-from mlscale.readers import reading, source
+from mlscale.readers import source
 from mlscale.readers.files import is_benchmark
 from mlscale.readers.given import Given
 from mlscale.readers.source import Source
@@ -81,7 +74,7 @@ class Answer:
             )
 
     def document(self) -> Row:
-        """The answer as JSON values, as `mlscale advise --json` prints it."""
+        """The answer as JSON values, as the command prints it."""
         return document(self.content)
 
     to_dict = document
@@ -155,7 +148,7 @@ class Answer:
     def __str__(self) -> str:
         from mlscale.cli.advise_text import Layout, text
 
-        return in_python(text(self.content, Layout())).rstrip("\n")
+        return text(self.content, Layout()).rstrip("\n")
 
     def __repr__(self) -> str:
         return f"<Answer: {self._headline()}>"
@@ -229,18 +222,15 @@ class Answer:
     def _grounds(self, what: str) -> tuple[Advice, Subject]:
         """What the answer rests on. Raises InputError of an LLM server."""
         if self.advice is None or self.subject is None:
-            raise InputError(f"the answer of a server has no {what}; take .frame, or save a .csv")
+            raise InputError(
+                f"an answer of a server, or of caps alone, has no {what}; save it as .json"
+            )
         return self.advice, self.subject
 
 
-load = speaks_python(load_model)
-train = speaks_python(models.train)
-import_profile = speaks_python(reading.import_profile)
-read = speaks_python(tables.read)
-read_profiles = speaks_python(profile_tables.read_profiles)
+load = load_model
 
 
-@speaks_python
 def advise(
     *run: Any,
     minimize: str | None = None,
@@ -290,15 +280,21 @@ def advise(
     caps_w = None if caps is None and lever == "clock" else tuple(w for w in each_w if w)
     static_power_w = _number("static_power", static_power, "W")
     goal = RunGoal(minimize, limits, static_power_w, lever, caps_w)
-    with _kept_notes() as notes:
-        found = read_subject(_asked("advise", run, known))
-        answer = answer_on_run(found, goal, has_commands=True)
-    if known.get("rate") is not None:
-        notes.append(rate_note(found.profiles))
-    return _told_in_python(answer.with_notes(notes))
+    from mlscale.cli import capped
+
+    rates = _rates(known)
+    with kept_notes() as notes:
+        asked = _asked("advise", run, known)
+        if (asked.also or caps_w is not None) and capped.is_asked(asked, lever):
+            answer, told = capped.answer(asked, goal, rates, has_commands=True)
+            notes.extend(told)
+        else:
+            found = read_subject(with_rates(asked, rates) if rates else asked)
+            answer = answer_on_run(found, goal, has_commands=True)
+            notes.extend([rate_note(found.profiles)] if rates else [])
+    return Answer(answer.with_notes(notes))
 
 
-@speaks_python
 def predict(*run: Any, at: Any = None, **known: Any) -> Predictions:
     """Time and, where it can be, power and energy of each kernel, with 90 % intervals.
 
@@ -311,11 +307,12 @@ def predict(*run: Any, at: Any = None, **known: Any) -> Predictions:
     """
     settings = [] if at is None else settings_of(at)
     texts = [",".join(f"{axis}={one[axis]:.15g}" for axis in one) for one in settings]
-    with _kept_notes() as notes:
-        found = read_subject(replace(_asked("predict", run, known), at=tuple(texts)))
+    with kept_notes() as notes:
+        asked, rates = replace(_asked("predict", run, known), at=tuple(texts)), _rates(known)
+        found = read_subject(with_rates(asked, rates) if rates else asked)
         predictions = found.model.predict(found.profiles, COVERAGE)
     notes = [*notes, *found.notes, *predictions.warnings]
-    return replace(predictions, warnings=_in_python(notes), asked=found.targets or None)
+    return replace(predictions, warnings=tuple(dict.fromkeys(notes)), asked=found.targets or None)
 
 
 def save(model: Model, path: Path | str) -> None:
@@ -380,7 +377,6 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
         facts["device"] = key_or_name(facts["device"])
     if "base" in facts:
         facts["base"] = settings_of(facts["base"])[0]
-    rates = [_number("rate", rate, "") or 1.0 for rate in _each(known.get("rate"))]
     if facts and isinstance(run[0], Profiles):
         raise InputError(
             "profiles say base, device and power themselves: give these where they are read, "
@@ -388,15 +384,19 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
         )
     choices = {name: known[name] for name in _CHOICES if name in known}
     model = choices.pop("model", "auto")
-    asked = Asked(
-        tuple(Source(str(one)) for one in run) if is_files else (),
+    return Asked(
+        tuple(source.further(str(one)) for one in run) if is_files else (),
         Given(**facts),
-        None if is_files else run[0] if isinstance(run[0], Profiles) else _table(run[0]),
+        None if is_files else run[0] if isinstance(run[0], Profiles) else table_from_frame(run[0]),
         None if model in ("auto", None) else model if isinstance(model, Model) else str(model),
-        also=tuple(source.further(str(one)) if _is_file(one) else _table(one) for one in further),
+        also=tuple(source.further(str(x)) if _is_file(x) else table_from_frame(x) for x in further),
         **choices,
     )
-    return with_rates(asked, rates) if rates else asked
+
+
+def _rates(known: Mapping[str, Any]) -> list[float]:
+    """The work per second of each run. Raises InputError."""
+    return [_number("rate", rate, "") or 1.0 for rate in _each(known.get("rate"))]
 
 
 def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
@@ -406,12 +406,12 @@ def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
         raise InputError(f"advise on a server has no '{name}'{did_you_mean(name, facts)}")
     said = {name: known[name] for name in known.keys() - {"also", *_OF_SERVERS}}
     asked = _asked("advise", [*run, *_each(known.get("also"))], said)
-    files = [source.further(file.name) for file in asked.files]
+    files = asked.files
     results = [Source(str(file)) for file in _each(known.get("capacity"))]
     slo, pool = known.get("slo") or "", known.get("pool")
-    with _kept_notes() as notes:
+    with kept_notes() as notes:
         answer = answer_on_server(files, asked.given, slo, pool, results)
-    return _told_in_python(answer.with_notes(notes))
+    return Answer(answer.with_notes(notes))
 
 
 def _each(given: Any) -> list[Any]:
@@ -435,39 +435,6 @@ def _number(name: str, given: float | str | None, unit: str) -> float | None:
 
 def _is_file(run: Any) -> bool:
     return isinstance(run, str | Path)
-
-
-def _table(run: Any) -> Table:
-    """A data frame as a table. Raises InputError."""
-    return table_from_frame(run)
-
-
-# What is answered.
-
-
-@contextmanager
-def _kept_notes() -> Iterator[list[Note]]:
-    """Keep what is warned of the data meanwhile, as notes."""
-    notes: list[Note] = []
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", DataWarning)
-        yield notes
-    for one in told:
-        if isinstance(one.message, DataWarning):
-            notes.append(one.message.note)
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-
-
-def _in_python(notes: Sequence[Note]) -> tuple[Note, ...]:
-    return tuple(dict.fromkeys(replace(note, text=in_python(note.text)) for note in notes))
-
-
-def _told_in_python(answer: PlainAnswer) -> Answer:
-    """An answer whose messages name keywords."""
-    step = answer.next_step
-    step = step and replace(step, text=in_python(step.text))
-    return Answer(replace(answer, notes=_in_python(answer.notes), next_step=step))
 
 
 def _html_table(title: str, columns: Mapping[str, Iterable[Any]]) -> str:

@@ -2,8 +2,10 @@
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
 
 from mlscale.notes import Note, Severity
 
@@ -15,6 +17,13 @@ _EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
     "dask": ("dask", "distributed"),
     "measure": ("amdsmi", "pynvml"),
     "collect": ("kernel_tuner", "pyopencl"),
+}
+_LAST_IN_TURN = "train"  # up to it each extra holds those above
+_PACKAGES = {  # by the name of a library that of its package
+    "dask": "distributed",
+    "kernel_tuner": "'kernel_tuner<1.6'",
+    "pynvml": "nvidia-ml-py",
+    "sklearn": "scikit-learn",
 }
 
 
@@ -42,11 +51,17 @@ class MissingLibraryError(InputError, ModuleNotFoundError):
     """A library that an optional part of mlscale needs is not installed."""
 
 
+def install_line(*libraries: str) -> str:
+    """The command that installs libraries, by the names under which they can be imported."""
+    packages = dict.fromkeys(_PACKAGES.get(library, library) for library in libraries)
+    return f"pip install {' '.join(packages)}"
+
+
 @contextmanager
 def extra_named(purpose: str, extra: str | None = None) -> Iterator[None]:
-    """Tell which extra of mlscale installs a library that turns out to be missing.
+    """Tell how to install a library that turns out to be missing, and others that will be.
 
-    extra: one to name where it has the library among others; else the smallest that has it.
+    extra: of mlscale, all of whose libraries are needed; else the smallest that has the library.
     Raises MissingLibraryError.
     """
     try:
@@ -59,8 +74,12 @@ def extra_named(purpose: str, extra: str | None = None) -> Iterator[None]:
             raise
         names = list(_EXTRAS)
         largest = max(having[0], extra or having[0], key=names.index)
+        needed = [library]
+        if (last := names.index(largest)) <= names.index(_LAST_IN_TURN):
+            every = [one for name in names[: last + 1] for one in _EXTRAS[name]]
+            needed = [one for one in every if one == library or not find_spec(one)]
         missing = MissingLibraryError(
-            f"{purpose} needs {library}; install it with: pip install 'mlscale[{largest}]'"
+            f"{purpose} needs {library}; install it with: {install_line(*needed)}"
         )
         missing.name = library
         raise missing from None
@@ -84,3 +103,27 @@ def warn(code: str, text: str, severity: Severity = "warning", kernels: Sequence
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "mlscale":
         frame, level = frame.f_back, level + 1
     warnings.warn(warning, stacklevel=level)
+
+
+@contextmanager
+def kept_notes(
+    before: Iterable[Note] = (), tell: Callable[[Note], None] | None = None
+) -> Iterator[list[Note]]:
+    """Keep what is warned of the data meanwhile, each note once; it is not shown otherwise.
+
+    before: what was kept already; tell: what shows each new note.
+    """
+    notes = [*before]
+
+    def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
+        if not isinstance(message, DataWarning):
+            show(message, category, *more, **named)
+        elif message.note not in notes:
+            notes.append(message.note)
+            if tell:
+                tell(message.note)
+
+    with warnings.catch_warnings():
+        show, warnings.showwarning = warnings.showwarning, keep
+        warnings.simplefilter("always", DataWarning)
+        yield notes

@@ -1,6 +1,5 @@
 """Files written whole or not at all, and the errors of the file system in one line."""
 
-import gzip
 import io
 import json
 import math
@@ -10,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +20,8 @@ try:
 except ImportError:  # Windows: no folder is held, and nothing of killed processes taken away
     fcntl = None  # type: ignore[assignment]
 
-# Of what gzip packed. Real traces unpack to 10 to 30 times their size.
+_PACKERS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\0": "lzma"}  # by what files begin with
+# Of what they packed. Real traces unpack to 10 to 30 times their size.
 MOST_UNPACKED, MOST_TIMES = 2 << 30, 200
 PIECE = 1 << 20  # bytes
 HELD = 4 << 20  # bytes of a file that are read at once and held
@@ -46,13 +47,13 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a directory; give the name of a file to write")
-        is_stream = _is_stream(path)
+        is_added = is_stream(path)
         target = path.resolve()
-        handle, name = tempfile.mkstemp(_PART, ".", None if is_stream else target.parent)
+        handle, name = tempfile.mkstemp(_PART, ".", None if is_added else target.parent)
         os.close(handle)
         temporary = Path(name)
         yield temporary
-        if is_stream:
+        if is_added:
             with temporary.open("rb") as content, path.open("ab") as stream:
                 shutil.copyfileobj(content, stream)
             return
@@ -67,10 +68,10 @@ def whole_file(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def _is_stream(path: Path) -> bool:
+def is_stream(path: Path) -> bool:
     """Whether it is a device, a pipe or an open file, as /dev/stdout is."""
     is_open_file = str(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))
-    return is_open_file or (path.exists() and not path.is_file())
+    return is_open_file or (os.path.exists(path) and not os.path.isfile(path))  # noqa: PTH110, PTH113
 
 
 @contextmanager
@@ -96,6 +97,8 @@ def only_writer(folder: Path) -> Iterator[None]:
                 part.unlink()
         yield
     finally:
+        with suppress(OSError):  # for workers too that were forked meanwhile and live on
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
@@ -123,38 +126,39 @@ class HeldFile:
         return str(self.path)
 
     @property
-    def is_packed(self) -> bool:
-        """Whether gzip packed it."""
-        return self.head.startswith(b"\x1f\x8b")
+    def packer(self) -> str | None:
+        """The module that unpacks it; None of what is not packed, or by another program."""
+        return next((m for mark, m in _PACKERS.items() if self.head.startswith(mark)), None)
 
     def open(self) -> BinaryIO:
         """All its bytes; a file longer than what is held is opened again."""
         return io.BytesIO(self.head) if len(self.head) < HELD else self.path.open("rb")
 
     def pieces(self, progress: ByteProgress = no_progress) -> Iterator[bytes]:
-        """What it holds, unpacked where gzip packed it. Raises InputError.
+        """What it holds, unpacked where gzip, bzip2 or xz packed it. Raises InputError.
 
         progress: is called with numbers of bytes as they are read.
         """
-        most = max(MOST_UNPACKED, MOST_TIMES * self.size_bytes) if self.is_packed else math.inf
+        most = max(MOST_UNPACKED, MOST_TIMES * self.size_bytes) if self.packer else math.inf
+        module = import_module(self.packer) if self.packer else None
         done = position = 0
         try:
             with self.open() as binary:
-                content: Any = gzip.GzipFile(fileobj=binary) if self.is_packed else binary
+                content: Any = module.open(binary) if module else binary
                 while done <= most and (piece := content.read(PIECE)):
                     done += len(piece)
                     yield piece
                     progress(binary.tell() - position)
                     position = binary.tell()
-        except (EOFError, OSError, zlib.error) as error:
-            what = "unpacked" if self.is_packed else "read"
+        except (EOFError, OSError, zlib.error, getattr(module, "LZMAError", OSError)) as error:
+            what = "unpacked" if module else "read"
             raise InputError(f"{self.path}: cannot be {what}: {error}; is it cut off?") from None
         if done > most:
             told = f"{self.path}: unpacks to more than {most / (1 << 30):.3g} GiB"
             raise InputError(f"{told}, the most of a packed file of its size; unpack it first")
 
     def content(self) -> bytes:
-        """All of it, unpacked where gzip packed it. Raises InputError, also on an empty file."""
+        """All of it, unpacked where that is needed. Raises InputError, also on an empty file."""
         if content := b"".join(self.pieces()):
             return content
         raise InputError(f"{self.path}: is empty")
@@ -172,7 +176,7 @@ def hold(file: Path | HeldFile) -> HeldFile:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole file, unpacked where gzip packed it. Raises InputError, also on an empty one."""
+    """The whole file, unpacked where that is needed. Raises InputError, also on an empty one."""
     return hold(path).content()
 
 

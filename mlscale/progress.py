@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from mlscale.errors import InputError
 from mlscale.files import parse_json, read_bytes, write_text
+from mlscale.parameters import parameter
 
 PROGRESS = "progress.jsonl"
 
@@ -29,8 +30,8 @@ class Progress:
         if self.is_in(folder):
             if not resume:
                 raise InputError(
-                    f"{folder}: holds an unfinished {what}; continue with --resume, or name "
-                    "another folder"
+                    f"{folder}: holds an unfinished {what}; continue with "
+                    f"{parameter('resume')}, or name another folder"
                 )
             self._read(mark)
         lines = [_head(mark), *(_line(number, result) for number, result in self.done.items())]

@@ -39,6 +39,7 @@ from mlscale.model.model import Model, load
 from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
 from mlscale.model.unprofiled import left_out
 from mlscale.notes import Note
+from mlscale.parameters import command, parameter
 from mlscale.predictors.base import Predictor, PredictsOtherGpus
 from mlscale.readers.given import Given
 from mlscale.readers.source import Source
@@ -110,6 +111,9 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
 
     head: the first rows of a fleet, which then stand for it.
     """
+    for settings in filter(None, (file.settings for file in asked.files)):
+        base = {**parse_settings(settings), **asked.given.base}
+        asked = replace(asked, given=replace(asked.given, base=base))
     predictors = [asked.predictor] if asked.predictor else []
     named = load_model(asked.model, predictors) if isinstance(asked.model, str) else asked.model
     profiles, notes = _profiles(asked, named, head)
@@ -130,7 +134,7 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
 
 
 def measured_again(asked: Asked, profiles: Profiles, file: Source) -> tuple[MeasuredPoint, ...]:
-    """What a file says of a run at other settings, as --also reads it; nothing is predicted.
+    """What a file says of a run at other settings, as `also` reads it; nothing is predicted.
 
     Raises InputError.
     """
@@ -190,14 +194,15 @@ def rated_times_ms(rates: Sequence[float], runs: int) -> list[float]:
     """The time of RATED_UNITS of work of each run [ms]. Raises InputError."""
     if len(rates) != runs:
         told = f"{len(rates)} numbers for {runs} runs"
-        raise InputError(f"--rate has {told}; give one for each, as 2400:2250")
+        raise InputError(f"{parameter('rate')} has {told}; give one for each, as 2400:2250")
     return [1e3 * RATED_UNITS / rate for rate in rates]
 
 
 def rate_note(profiles: Profiles) -> Note:
     """Of what times and energies are that `with_rates` made. Raises InputError but on logs."""
     if not is_sampled(profiles.metadata):
-        raise InputError("--rate is for logs of a monitor, whose span is not that of the work")
+        rate = parameter("rate")
+        raise InputError(f"{rate} is for logs of a monitor, whose span is not that of the work")
     return Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work")
 
 
@@ -221,7 +226,8 @@ def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> 
     if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
         stem = text.removesuffix(_MODEL_SUFFIX)
         if stem in FORMER:
-            raise InputError(f"{text}: this model is no longer shipped; {FORMER[stem]}")
+            instead = FORMER[stem].format(also=parameter("also", "LOG"))
+            raise InputError(f"{text}: this model is no longer shipped; {instead}")
         models = {
             path.stem: path for path in datasets.shipped().values() if is_model_name(path.name)
         }
@@ -246,7 +252,8 @@ def _profiles_of_exports(asked: Asked) -> tuple[Table | None, Profiles]:
     if tables := [file for file in files if file.is_file and file.is_table(asked.columns)]:
         raise UsageError(
             f"{tables[0].path}: is a table, and several files are exports of one run; give one "
-            "table, which may hold all kernels, and that of a further clock with --also FILE"
+            "table, which may hold all kernels, and that of a further clock with "
+            f"{parameter('also', 'FILE')}"
         )
     given, is_of_log = asked.given, files[0].is_log
     if is_of_log and asked.also and "engine_mhz" in given.base and files[0].tells_engine_clock:
@@ -259,7 +266,7 @@ def _profiles_of_exports(asked: Asked) -> tuple[Table | None, Profiles]:
 
 
 def _at_set_clock(log: Table, given: Given) -> Table:
-    """A log's row at the engine clock that --base names, if it ran at nearly that one."""
+    """A log's row at the engine clock that the user names as base, if it ran at nearly that one."""
     clocks = log.numbers["engine_mhz"]
     was_set = np.full(len(log), given.base.get("engine_mhz", np.nan))
     is_near = np.abs(clocks / was_set - 1) <= SAME_CLOCK
@@ -271,7 +278,7 @@ def _profiles_of_rows(table: Table, asked: Asked, model: Model | None) -> tuple[
     table, given = with_cu_counts(as_one_run(table)), asked.given
     if asked.also and model is None:
         clock = given.base.get("engine_mhz") or source_meant("engine_mhz", table.columns)
-        _require_told(clock, table.source, "give its clock, --base engine=…")
+        _require_told(clock, table.source, f"give its clock, {parameter('base', 'engine=…')}")
     device, base = _device_and_base(table, given, model)
     if asked.also and "engine_mhz" in given.base and base not in configurations(table, base):
         base = highest_config(table, given.base) or base  # that of a further run is named
@@ -285,7 +292,7 @@ def _profiles_of_rows(table: Table, asked: Asked, model: Model | None) -> tuple[
 def _base_of(
     readings: Sequence[Reading], first: Profiles, said: Mapping[str, float]
 ) -> tuple[Reading, Profiles]:
-    """The reading that is the base, and the profiles there: the highest, or what --base says.
+    """The reading that is the base, and the profiles there: the highest, or what the user says.
 
     Where only some have power, or counters that a model takes, it is one of these. first: the
     profiles of readings[0]. Raises InputError; warns of a base that was not given first.
@@ -320,7 +327,7 @@ def _base_of(
 
 
 def _require_power(given: Given, profiles: Profiles, further: Sequence[Reading]) -> None:
-    """Raise InputError where --power may be a further run's, so that the order of files counts."""
+    """Raise InputError where the given power may be of a further run: their order would count."""
     is_told = given.power is None or _has_counters(profiles)
     for table, _ in () if is_told else further:
         if not table.has_values("power_w"):
@@ -375,18 +382,19 @@ def _has_counters(profiles: Profiles) -> bool:
 
 
 def _require_peaks(profiles: Profiles, device: str | None) -> None:
-    """Raise InputError where counters are of a GPU that --device names and nobody knows.
+    """Raise InputError where counters are of a GPU that the user names and nobody knows.
 
     Bounds alone would hide a mistyped name. Averages, times and two clocks need no peaks.
     """
     needs_no_peaks = profiles.points or profiles.are_times_alone or is_sampled(profiles.metadata)
     lack = lack_of_peaks(device) if device and _has_counters(profiles) else ""
     if lack and not needs_no_peaks:
-        raise InputError(f"{lack}; or measure at a second clock too, which needs none: --also")
+        also = parameter("also")
+        raise InputError(f"{lack}; or measure at a second clock too, which needs none: {also}")
 
 
 def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[str, HardwareConfig]:
-    """The GPU of a table, and its base: --base, the model's, its one configuration or its highest.
+    """The GPU of a table, and its base: as given, the model's, the one of its rows or the highest.
 
     The highest is that of a table without counters. Raises InputError.
     """
@@ -394,15 +402,17 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     for name in names:
         if given.device not in (None, name):
             raise InputError(
-                f"{table.source}: is of device '{name}', --device says '{given.device}'; if that "
-                f"is right, give --map device={given.device}"
+                f"{table.source}: is of device '{name}', {parameter('device')} says "
+                f"'{given.device}'; if that is right, give "
+                f"{parameter('columns', {'device': given.device})}"
             )
     if model is not None and not (given.device or given.base) and _is_for(model, table):
         return model.device, model.base
     possible = [given.device, *names, model and model.device]
     device = next((name for name in possible if name), None)
     if device is None:
-        raise InputError(f"{table.source}: does not say the GPU; name it with --device")
+        named = parameter("device")
+        raise InputError(f"{table.source}: does not say the GPU; name it with {named}")
     numbers = {**_usual_settings(device, len(table)), **table.numbers}
     filled, highest = replace(table, numbers=numbers), None
     if set(AXES) <= numbers.keys() <= {*NOT_COUNTERS, *SHARES}:
@@ -442,7 +452,7 @@ def _is_for(model: Model, table: Table) -> bool:
 
 
 def _further_runs(profiles: Profiles, asked: Asked, snap_clocks: float) -> list[Reading]:
-    """What --also names, tables, traces or logs, as `add_points` takes it. Raises InputError.
+    """What `also` names, tables, traces or logs, as `add_points` takes it. Raises InputError.
 
     snap_clocks [MHz]: clocks so near to the base's are the base's.
     """
@@ -486,12 +496,12 @@ def _further_log(
         raise InputError(
             f"{path}: is a monitor's log, and the first file is none; give the logs of both runs, "
             "or the traces of both (for the power of a further trace import that trace with "
-            "--power LOG, and give the table)"
+            f"{parameter('power', 'LOG')}, and give the table)"
         )
     if given.time_ms is not None and time_ms is None:
         raise InputError(
-            f"{path}: --time is of the first run alone; leave it out, or import "
-            "each log with its own (mlscale import LOG --time MS) and give the tables"
+            f"{path}: {parameter('time_ms')} is of the first run alone; leave it out, or import "
+            f"each log with its own ({command('import LOG', time_ms='MS')}) and give the tables"
         )
     base = (config or profiles.base).as_dict()
     if config is None:
@@ -502,7 +512,7 @@ def _further_log(
     if len(table) != len(profiles.kernels):
         raise InputError(
             f"{path}: is of {counted(len(table), 'run')}, what was given first of "
-            f"{len(profiles.kernels)}; name one GPU with --gpu"
+            f"{len(profiles.kernels)}; name one GPU with {parameter('gpu')}"
         )
     names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
     return replace(table, source=str(path), text=table.text | names)

@@ -48,6 +48,7 @@ from mlscale.model.model import NO_POWER_THERE, Model, feature_warnings, trainin
 from mlscale.model.predictions import COVERAGE, EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.text import percent_in_words, share_in_percent
 
 MOST_UNCOUNTED = 0.01  # most of a run's time without counters, at another memory clock
@@ -55,7 +56,6 @@ LEAST_EXCHANGED = 0.01  # share of a run's time from which it is told
 BEST_IS_BEYOND = Note(
     "P02", f"{EXTRAPOLATED}: the best lies beyond the trained settings", "warning"
 )
-DYNAMIC_POWER = "power_w is dynamic power; give the rest of the board's power as --static-power W"
 
 
 def advise(
@@ -138,7 +138,8 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
             "the readings differ in CU count, not in clock, so no lower clock can be advised: "
-            "use 'mlscale predict' for all CU counts, --minimize time for the quickest"
+            f"use 'mlscale predict' for all CU counts, {parameter('minimize', 'time')} for the "
+            "quickest"
         )
 
 
@@ -202,10 +203,12 @@ def whole_power(
         raise InputError("the model predicts power alone, not time: use 'mlscale predict'")
     if no_power := model.why_no_power(profiles):
         if static_power_w is not None:
-            raise InputError(f"--static-power has no effect: {no_power}")
+            raise InputError(f"{parameter('static_power')} has no effect: {no_power}")
         return 0.0, no_power, no_power
     added_w = static_power(model.power_kind(profiles), static_power_w)
-    return added_w or 0.0, None, DYNAMIC_POWER if added_w is None else None
+    static = parameter("static_power", "W")
+    told = f"power_w is dynamic power; give the rest of the board's power as {static}"
+    return added_w or 0.0, None, told if added_w is None else None
 
 
 def _why_memory_is_kept(model: Model, profiles: Profiles) -> str | None:

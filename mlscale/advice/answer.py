@@ -28,6 +28,7 @@ from mlscale.model.model import Model
 from mlscale.model.shipped import RUNS
 from mlscale.model.unprofiled import kernels_of_most
 from mlscale.notes import Note, merged, notes_by_kernel
+from mlscale.parameters import parameter
 from mlscale.readers.given import Given
 from mlscale.readers.source import Source
 from mlscale.subject import Subject, load_model
@@ -249,7 +250,7 @@ def _cap_notes(caps: "CapAdvice | None") -> list[Note]:
     if point and BELOW_READINGS in point.flags:
         told = (
             f"a cap of {point.cap_w:g} W is {BELOW_READINGS}, {caps.runs.supply.least_w:.0f} W: "
-            "there less is known; measure the run under this cap: --also FILE"
+            f"there less is known; measure the run under this cap: {parameter('also', 'FILE')}"
         )
         notes.append(Note("P03", told, "warning"))
     if best and best.steep and caps.lock_mhz is None:
@@ -265,11 +266,12 @@ def next_step(
 ) -> NextStep | None:
     """What would make an answer surer, or give energy too, if anything."""
     model, profiles = found.model, found.profiles
+    also = parameter("also", "FILE")
     if advice.is_bounded:
         mhz = second_clock_mhz(profiles)
         instead = _instead(profiles)
         enough = f" One run is enough with {instead}" if instead else ""
-        return NextStep(f"To be sure, run it at about {mhz} MHz too: --also FILE.{enough}", mhz)
+        return NextStep(f"To be sure, run it at about {mhz} MHz too: {also}.{enough}", mhz)
     if model.lead.name == "runs":
         best: Choice | None = advice.whole_run.best
         if lever == "cap":
@@ -278,12 +280,13 @@ def next_step(
         if third is None:
             return None
         mhz, told = third
-        return NextStep(f"To know more {told}, run it at about {mhz} MHz too: --also FILE.", mhz)
+        return NextStep(f"To know more {told}, run it at about {mhz} MHz too: {also}.", mhz)
     if profiles.power_w is None and advice.no_energy and model.untrained:
-        return NextStep("Energy is not known: add --power WATTS, or --power LOG of nvidia-smi.")
+        watts, log = parameter("power", "WATTS"), parameter("power", "LOG")
+        return NextStep(f"Energy is not known: add {watts}, or {log} of nvidia-smi.")
     if model.untrained and not profiles.points and advice.objective not in WITHOUT_POWER:
         mhz = second_clock_mhz(profiles)
-        return NextStep(f"To be surer, run it at about {mhz} MHz too: --also FILE.")
+        return NextStep(f"To be surer, run it at about {mhz} MHz too: {also}.")
     return None
 
 
@@ -297,7 +300,9 @@ def _instead(profiles: Profiles) -> str | None:
     if set(profiles.counter_names) <= set(SHARES):
         return None
     if lack_of_peaks(profiles.device):
-        return f"--device and a name from 'mlscale devices list', or a file: {DESCRIBED}"
+        return (
+            f"{parameter('device')} and a name from 'mlscale devices list', or a file: {DESCRIBED}"
+        )
     tool = str(profiles.metadata.get("counter_tool"))
     return traffic_needed(tool) + half_of_traffic(profiles)
 
@@ -318,19 +323,31 @@ def answer_on_server(
     files: a result, its log, and so on; a log without clocks as LOG@engine=MHZ.
     """
     from mlscale.advice.server import advise_server, read_slos
-    from mlscale.advice.server_readings import base_of, read_readings
+    from mlscale.advice.server_loads import by_clients, load_cells
+    from mlscale.advice.server_readings import base_of, in_order, read_readings, require_same_server
     from mlscale.readers.serving import read_result
 
     slos, results = read_slos(slo), [read_result(file.file) for file in capacity]
-    readings = read_readings(files, given)
+    readings, *others = map(in_order, by_clients(read_readings(files, given)))
     base = base_of(readings, files[0].path, given.base)
     server = advise_server(load_model(RUNS), readings, slos, pool, results, base)
+    if others:
+        require_same_server([readings, *others])
+        beside = [advise_server(load_model(RUNS), other, (), pool) for other in others]
+        server = replace(server, loads=load_cells([server, *beside]))
     best, expected, now = server.best(is_sure=True), server.best(), server.choice(server.now)
     commands = None
     if has_commands and best:
         from mlscale.advice.commands import commands_for_further_run
 
         commands = commands_for_further_run(base.log, best.engine_mhz)
+    step = None
+    if (further_mhz := server.further_mhz) and not server.withheld:
+        told = (
+            f"To know more between these clocks, run it at about {further_mhz} MHz too: "
+            f"{parameter('also', 'RESULT LOG')}."
+        )
+        step = NextStep(told, further_mhz)
     held = [note for reading in readings for note in limit_notes(reading.log)]
     lacks_capacity = server.is_open and server.now.capacity_share is None
     why = ("S10",) * bool(server.withheld) + ("S09",) * lacks_capacity
@@ -346,6 +363,7 @@ def answer_on_server(
         sure_why=why + reasons(Grounds(base.log.device, is_law=True, power_readings=2)),
         notes=merged([*held, *server.notes]),
         commands=commands,
+        next_step=step,
         measured=tuple(server.choice(clock) for clock in server.clocks if clock.is_measured),
         server=server,
     )

@@ -38,6 +38,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.supply import NOT_KEPT, Supply, is_at_limit
 from mlscale.errors import InputError
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.text import counted
 
 BEND, BEND_RANGE = 0.8, (0.0, 1.6)
@@ -141,7 +142,8 @@ def advise_capped(
     for reading in readings:
         if reading.gpu_count != gpus:
             ran = f"{reading.source}: ran on {counted(reading.gpu_count, 'GPU')}"
-            raise InputError(f"{ran}, {readings[0].source} on {gpus}; name one with --gpu")
+            ran += f", {readings[0].source} on {gpus}; name one with {parameter('gpu')}"
+            raise InputError(ran)
     ratio = max(readings, key=lambda one: one.power_w).hottest_gpu_ratio
     boards = Supply(gpu_count=gpus, hottest_gpu_ratio=ratio).boards
     readings = [replace(one, power_w=one.power_w / boards) for one in readings]
@@ -157,7 +159,7 @@ def advise_capped(
         raise InputError(
             f"{first.source}: a power cap needs readings at two powers, and there is one, of "
             f"about {first.power_w:.0f} W; run it under a cap of about "
-            f"{SECOND * first.power_w:.0f} W too: --also FILE"
+            f"{SECOND * first.power_w:.0f} W too: {parameter('also', 'FILE')}"
         )
     by_plateau = zip(distinct, plateaus, strict=True)
     alike = [replace(mean, cap_w=one.cap_w) for mean, plateau in by_plateau for one in plateau]
@@ -190,7 +192,7 @@ def advise_capped(
     if curves[0].too_low[0] or advice.best in told[:1]:
         text = (
             f"below {last.power_w:.0f} W, the lowest reading, nothing is predicted; add a "
-            "reading there: --also"
+            f"reading there: {parameter('also')}"
         )
         warnings.append(Note("P03", text))
     top = max(alike, key=lambda one: one.under_w)
@@ -198,7 +200,7 @@ def advise_capped(
     if is_asked and is_at_limit(top.power_w, top.under_w):
         text = (
             f"the run drew {top.power_w:.0f} of {top.under_w:g} W: nothing above that is "
-            "predicted; add a reading under a higher cap: --also"
+            f"predicted; add a reading under a higher cap: {parameter('also')}"
         )
         warnings.append(Note("P03", text))
     return replace(advice, warnings=tuple(warnings))

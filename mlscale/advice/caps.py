@@ -37,6 +37,7 @@ from mlscale.errors import InputError
 from mlscale.model.model import Model
 from mlscale.model.predictions import COVERAGE
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 
 MOST_IDLE = 0.1  # share of a log: beyond, its mean power is not the work's
 STEP_W, WIDE_STEP_W, WIDE_FROM_W = 5.0, 10.0, 400.0  # between the caps of a sweep; from where wide
@@ -258,7 +259,7 @@ def advise_caps(
         raise InputError(
             "a power cap needs a second run: one engine clock alone shows neither the clock "
             "under a cap nor how it changes the time; run it at about "
-            f"{second_clock_mhz(profiles)} MHz too: --also FILE"
+            f"{second_clock_mhz(profiles)} MHz too: {parameter('also', 'FILE')}"
         )
     caps = np.unique(np.array(cap_w, dtype=np.float64))
     supply = supply_of_run(profiles, added_w)
@@ -401,7 +402,7 @@ def cap_sweep(device: Device | None, lowest_clock_w: float, run_cap_w: float = m
     if highest is None:
         raise InputError(
             f"the power limits of {device.key if device else 'this GPU'} are not known; name the "
-            "caps with --power-cap W ..."
+            f"caps with {parameter('caps', 'W ...')}"
         )
     if lowest is None:
         lowest = min(math.ceil(lowest_clock_w / STEP_W - SAME) * STEP_W, highest)
@@ -442,7 +443,7 @@ def require_cap_objective(objective: str) -> None:
     if objective == "clock":
         raise InputError(
             "the objective 'clock' is not for power caps; for the least power within a limit "
-            "of time: --minimize power"
+            f"of time: {parameter('minimize', 'power')}"
         )
 
 
@@ -458,7 +459,8 @@ def refuse_pauses(paused: float) -> None:
 def refuse_unlike_limits(source: str, told: str) -> None:
     """Raise InputError of GPUs side by side whose power limits differ, if they are told."""
     if told:
-        raise InputError(f"{source}: {told}, so that no power cap suits all; name one with --gpu N")
+        one = parameter("gpu", "N")
+        raise InputError(f"{source}: {told}, so that no power cap suits all; name one with {one}")
 
 
 def require_other_clock(profiles: Profiles) -> None:
@@ -469,7 +471,7 @@ def require_other_clock(profiles: Profiles) -> None:
         raise InputError(
             "a power cap acts on the engine clock, and all readings are at "
             f"{base.engine_mhz:g} MHz; run it at about {second_clock_mhz(profiles)} MHz too: "
-            "--also FILE"
+            f"{parameter('also', 'FILE')}"
         )
 
 

@@ -19,7 +19,7 @@ from mlscale.text import short_names
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapPoint
-    from mlscale.advice.server import ServerAdvice, ServerClock
+    from mlscale.advice.server import LoadCell, ServerAdvice, ServerClock
 
 SCHEMA = 1
 Row = dict[str, Any]
@@ -84,7 +84,7 @@ def document(answer: PlainAnswer) -> Row:
 
 
 def choice_row(choice: Choice, reduced_mhz: float | None = None) -> Row:
-    """A choice; reduced_mhz: the clock to tell how much lower its own is, None to tell nothing."""
+    """A choice; reduced_mhz: the clock that its own is compared with, if it is."""
     row = {"set": dict(choice.set), "at": place_row(choice), **effect_row(choice)}
     if reduced_mhz is not None:
         row["clock_reduction_percent"] = 100 * (1 - choice.engine_mhz / reduced_mhz)
@@ -153,6 +153,7 @@ def _known(value: float) -> float | None:
 
 def _server_row(server: "ServerAdvice") -> Row:
     result = server.base.result
+    loads = [_load_row(cell) for cell in server.loads]
     return {
         "load": "open" if server.is_open else "closed",
         "request_per_s": result.request_per_s,
@@ -163,6 +164,18 @@ def _server_row(server: "ServerAdvice") -> Row:
         "limits": [{"latency": slo.name, "limit_ms": ms} for slo, ms in server.limits],
         "withheld": server.withheld or None,
         "clocks": [_clock_row(clock) for clock in server.clocks],
+        **({"loads": loads} if loads else {}),
+    }
+
+
+def _load_row(cell: "LoadCell") -> Row:
+    return {
+        "clients": cell.clients,
+        "engine_mhz": cell.engine_mhz,
+        "is_measured": cell.is_measured,
+        "output_per_s": list(cell.output_per_s),
+        "power_w": list(cell.power_w),
+        "tokens_per_joule": list(cell.tokens_per_joule),
     }
 
 
@@ -172,7 +185,8 @@ def _clock_row(clock: "ServerClock") -> Row:
         "is_measured": clock.is_measured,
         "latency_ms": {name: list(latency) for name, latency in clock.latency_ms.items()},
         "power_w": list(clock.power_w),
-        "output_per_s": clock.output_per_s,
+        "output_per_s": clock.output_per_s.value,
+        "output_range_per_s": list(clock.output_per_s[1:]),
         "tokens_per_joule": list(clock.tokens_per_joule),
         "capacity_share": clock.capacity_share,
         "breaks": list(clock.breaks),

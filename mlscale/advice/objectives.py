@@ -14,6 +14,7 @@ import numpy as np
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
+from mlscale.parameters import parameter
 from mlscale.text import rounded
 
 COSTS = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
@@ -233,7 +234,8 @@ def static_power(kind: str | None, given_w: float | None) -> float | None:
     if given_w is None:
         return None if kind == "dynamic" else 0.0
     if kind == "board":
-        raise InputError("power_w is board power, static power included: leave --static-power out")
+        given = parameter("static_power")
+        raise InputError(f"power_w is board power, static power included: leave {given} out")
     if not 0 <= given_w < math.inf:
         raise InputError(f"static power must be finite and at least 0 W, not {given_w}")
     return given_w

@@ -1,4 +1,4 @@
-"""What is sought for a run, what its kernels cost, and what is advised: settings and choices."""
+"""What is asked for of a run, what its kernels cost, and what is advised: settings and choices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ Interval = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class Terms:
-    """What is sought for a run, and what is known of power; the same for all its kernels.
+    """What is asked for of a run, and what is known of power; the same for all its kernels.
 
     has_menu: whether the limit of slowdown is mlscale's, and others are to be shown beside it.
     static_power_w [W]: as given; added_w: what is added to predicted power. no_power, no_energy:
@@ -162,9 +162,9 @@ class Costs:
         return self.time_ms[:, -1]
 
     def sought_ms(self, terms: Terms) -> Floats:
-        """As `possible_ms`, where what is sought is known.
+        """As `possible_ms`, where what is asked for is known.
 
-        A lowest clock is sought at the base's other settings alone.
+        A lowest clock is looked for at the base's other settings alone.
         """
         times = self.possible_ms(terms)
         if terms.objective not in WITHOUT_POWER and self.power_w is not None:

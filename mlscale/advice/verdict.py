@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from mlscale.advice.answer import PlainAnswer
 from mlscale.advice.recommendation import Choice
 from mlscale.model.predictions import COVERAGE
+from mlscale.parameters import parameter
 from mlscale.text import number, percent_in_words, rounded
 
 if TYPE_CHECKING:
-    from mlscale.advice.server import ServerAdvice, ServerClock
+    from mlscale.advice.server import Estimate, ServerAdvice, ServerClock
 
 Words = tuple[str, str]  # for a negative and a positive change
 
@@ -181,7 +182,8 @@ def _server_lines(answer: PlainAnswer, server: "ServerAdvice") -> list[str]:
         lines.append(f"{just.engine_mhz:g} MHz is expected to just keep them: {told}.")
     lines.append(_load(server))
     if not server.limits:
-        lines.append("No latency is limited. To limit one: --slo ttft=500ms@p90.")
+        slo = parameter("slo", "ttft=500ms@p90")
+        lines.append(f"No latency is limited. To limit one: {slo}.")
     return lines
 
 
@@ -212,12 +214,22 @@ def _load(server: "ServerAdvice") -> str:
 
 
 def _told_of(server: "ServerAdvice", clock: "ServerClock", has_ends: bool = True) -> str:
-    """The limited latencies at a clock with their 90 % intervals, and tokens per joule."""
-    said = []
-    for slo, limit_ms in server.limits:
-        value, low, high = clock.latency_ms[slo.name]
-        within = f"{number(low, 3)} to {number(high, 3)}, " if low and has_ends else ""
-        said.append(f"{slo.name} {number(value, 3)} ms ({within}limit {rounded(limit_ms)})")
-    tokens, now = clock.tokens_per_joule.value, server.now.tokens_per_joule.value
-    more = "" if tokens == now else f" ({100 * (tokens / now - 1):+.0f} %)"
-    return "; ".join(filter(None, (", ".join(said), f"{number(tokens, 3)} tokens/J{more}")))
+    """The limited latencies at a clock with their 90 % intervals, and tokens per joule.
+
+    Of a closed load tokens per second too, which a rate of requests sets.
+    """
+
+    def told(one: "Estimate", unit: str, *beside: str) -> str:
+        ends = f"{number(one.low, 3)} to {number(one.high, 3)}" if one.ends and has_ends else ""
+        within = ", ".join(filter(None, (ends, *beside)))
+        return f"{number(one.value, 3)} {unit}" + f" ({within})" * bool(within)
+
+    said = [
+        f"{slo.name} {told(clock.latency_ms[slo.name], 'ms', f'limit {rounded(limit_ms)}')}"
+        for slo, limit_ms in server.limits
+    ]
+    whole = [] if server.is_open else [told(clock.output_per_s, "tokens/s")]
+    tokens, now = clock.tokens_per_joule, server.now.tokens_per_joule.value
+    more = "" if tokens.value == now else f"{100 * (tokens.value / now - 1):+.0f} %"
+    whole.append(told(tokens, "tokens/J", more))
+    return "; ".join(filter(None, (", ".join(said), ", ".join(whole))))

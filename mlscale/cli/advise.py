@@ -11,7 +11,6 @@ from mlscale import subject
 from mlscale.advice.answer import (
     PlainAnswer,
     RunGoal,
-    answer_by_caps,
     answer_on_run,
     answer_on_server,
 )
@@ -92,7 +91,7 @@ def _is_of_caps(arguments: argparse.Namespace) -> bool:
         return False
     from mlscale.cli import capped
 
-    return capped.is_asked(arguments)
+    return capped.is_asked(options.asked_run(arguments), arguments.lever)
 
 
 def give(found: PlainAnswer, arguments: argparse.Namespace, form: str) -> None:
@@ -192,19 +191,12 @@ def _as_given(words: Sequence[str], option: str) -> str | None:
 
 def _capped(arguments: argparse.Namespace, goal: RunGoal, before: Sequence[Note]) -> PlainAnswer:
     """The best cap of runs under caps, whose clock no file tells. Raises InputError."""
-    from mlscale.advice.capped_runs import advise_capped
-    from mlscale.advice.commands import commands_for_cap
     from mlscale.cli import capped
-    from mlscale.data.supply import limiter_notes
 
     with held_warnings(before) as told:
-        run = capped.read(arguments)
-        caps_w = goal.caps_w or ()
-        caps = advise_capped(run.readings, run.device, caps_w, goal.objective, goal.limits)
-    told += limiter_notes(run.metadata, caps.runs.supply.cap_w)
-    commands = commands_for_cap(caps, run.metadata) if arguments.commands else None
-    files = (*arguments.file, *arguments.also)
-    return replace(answer_by_caps(caps).with_notes(told), commands=commands, files=files)
+        asked = options.asked_run(arguments, arguments.weights)
+        found, notes = capped.answer(asked, goal, arguments.rate or (), arguments.commands)
+    return found.with_notes([*told, *notes])
 
 
 # A server.
@@ -245,7 +237,7 @@ def _served(arguments: argparse.Namespace) -> PlainAnswer:
     if (len(arguments.file), len(arguments.rest)) != (2, len(arguments.also)):
         raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
     result, log = arguments.file
-    logs = [*map(further, (log.name, *arguments.rest))]
+    logs = [log, *map(further, arguments.rest)]
     files = list(chain(*zip([result, *arguments.also], logs, strict=True)))
     results = [*map(Source, arguments.capacity or ())]
     given, slo, pool = options.given(arguments), arguments.slo or "", arguments.pool

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from operator import mul
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from mlscale.text import counted, number, share_in_percent, short_names
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice, CapPoint
-    from mlscale.advice.server import ServerAdvice, ServerClock
+    from mlscale.advice.server import LoadCell, ServerAdvice, ServerClock
 
 Row = dict[str, Any]  # by columns of CSV
 
@@ -289,7 +290,25 @@ def _server_clocks(
         rows.append([*cells, ", ".join(filter(None, said))])
         meanings.append("bold" if name == "answer" else "over" if over else None)
     header = ["MHz", *clocks[0].latency_ms, "W", "tokens/J", ""]
-    return table(header, rows, meanings=meanings, width=width)
+    return [*table(header, rows, meanings=meanings, width=width), *_loads(server, width, shows_all)]
+
+
+def _loads(server: "ServerAdvice", width: int, shows_all: bool) -> list[Line]:
+    """Tokens per joule over clock and clients, each with half of its interval; none of one load."""
+    if not server.loads:
+        return []
+    cells = [list(row) for _, row in groupby(server.loads, lambda cell: cell.engine_mhz)]
+    kept = _evenly(len(cells), len(cells) if shows_all else MOST_CLOCKS)
+    rows = []
+    for row in (cells[at] for at in sorted(kept)):
+        told = [f"{row[0].engine_mhz:g}"]
+        for value, _, high in (cell.tokens_per_joule for cell in row):
+            ends = f" ±{100 * (high / value - 1):.0f} %" if high else ""
+            told.append(f"{number(value, 3)}{ends}")
+        rows.append(told)
+    header = ["MHz", *(f"{cell.clients:g}" for cell in cells[0])]
+    title = Line("Tokens/J with so many clients, and half of the 90 % interval:")
+    return [Line(), title, Line(), *table(header, rows, width=width)]
 
 
 # Below the tables.
@@ -390,8 +409,7 @@ def rows(answer: PlainAnswer, shows_all: bool) -> list[Row]:
     shows_all: the front, what was measured, and all caps too. Of a server a row for each clock.
     """
     if server := answer.server:
-        withheld = {"withheld": server.withheld or None}
-        return [_clock_row(clock) | withheld for clock in server.clocks]
+        return _server_rows(server)
     run: Row = {"kernel": WHOLE_RUN, "number": None, "share_percent": 100.0}
     run["launches"] = answer.workload.launches
     named = {"answer": answer.best, "expected": answer.expected}
@@ -436,11 +454,30 @@ def _with_ends(name: str, values: Sequence[float | None] | None) -> Row:
     return dict(zip(columns, values or [None] * len(columns), strict=True))
 
 
+def _server_rows(server: "ServerAdvice") -> list[Row]:
+    """A row for each clock; of several numbers of clients also of the others, which have fewer."""
+    rows = [_clock_row(clock) | {"withheld": server.withheld or None} for clock in server.clocks]
+    if not server.loads:
+        return rows
+    clients = server.base.result.clients
+    ours: list[Row] = [{"clients": clients} | row for row in rows]
+    others = [_load_row(cell) for cell in server.loads if cell.clients != clients]
+    return [*ours, *(dict.fromkeys(ours[0]) | row for row in others)]
+
+
+def _load_row(cell: "LoadCell") -> Row:
+    """A server with other clients as CSV has it."""
+    row: Row = {"clients": cell.clients, "engine_mhz": cell.engine_mhz}
+    row["is_measured"] = cell.is_measured
+    for name in ("output_per_s", "power_w", "tokens_per_joule"):
+        row |= _with_ends(name, getattr(cell, name))
+    return row
+
+
 def _clock_row(clock: "ServerClock") -> Row:
     """A server's clock as CSV has it."""
     row: Row = {"engine_mhz": clock.engine_mhz, "is_measured": clock.is_measured}
-    row["output_per_s"] = clock.output_per_s
-    estimates = {**clock.latency_ms, "power_w": clock.power_w}
+    estimates = {"output_per_s": clock.output_per_s, **clock.latency_ms, "power_w": clock.power_w}
     for name, estimate in (estimates | {"tokens_per_joule": clock.tokens_per_joule}).items():
         row |= _with_ends(name, estimate)
     return {**row, "capacity_share": clock.capacity_share, "breaks": "; ".join(clock.breaks)}

@@ -12,10 +12,11 @@ from mlscale.cli.parser import Parser
 from mlscale.data import datasets
 from mlscale.data.measurements import Measurements
 from mlscale.data.table_files import read_table
+from mlscale.errors import install_line
 from mlscale.model.predictions import COVERAGE
 
 SEED = 0
-LIBRARIES = ("matplotlib", "pyarrow", "sklearn", "torch")  # one of each extra that training needs
+LIBRARIES = ("joblib", "matplotlib", "pyarrow", "scipy", "sklearn", "threadpoolctl", "torch")
 TABLE, KERNEL = "headroom-rtx5060ti.csv", "layernorm"
 FAST, SLOW = "layernorm-2782.csv", "layernorm-1702.csv"  # at its highest clock, and 0.6 of it
 MAX_SLOWDOWN = 5
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> None:
         missing = [name for name in LIBRARIES if find_spec(name) is None]
         if missing:
             print(
-                f"\nNot installed: {', '.join(missing)} (pip install 'mlscale[train]').\n"
+                f"\nNot installed: {', '.join(missing)} ({install_line(*missing)}).\n"
                 "So the demo leaves out training on simulated data.\n"
             )
         written = [] if missing else _train_on_simulated(folder)

@@ -14,7 +14,7 @@ from mlscale.cli.text import columns, print_or_write
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError
-from mlscale.readers.source import Source
+from mlscale.readers.source import Source, with_sysinfo
 from mlscale.text import counted, number, share_in_percent
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> None:
     elif first == "kernel-tuner" and files:
         text = _import_tuned(files, arguments.device, arguments.base, output)
     else:
-        sources = [Source(name) for name in arguments.file]
+        sources = with_sysinfo([Source(name) for name in arguments.file])
         if sources[0].is_file and sources[0].is_table():
             raise InputError(f"{first}: is a tidy table; other commands read it directly")
         given = options.given(arguments, arguments.application, arguments.each)

@@ -9,7 +9,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -19,8 +18,9 @@ from typing import Any
 
 from mlscale import __version__
 from mlscale.cli.parser import Parser, check_words, with_help
-from mlscale.cli.text import ShownWarnings, print_line
-from mlscale.errors import DataWarning, InputError, NotMetError, UsageError, extra_named
+from mlscale.cli.text import print_line, tell
+from mlscale.errors import InputError, NotMetError, UsageError, extra_named, kept_notes
+from mlscale.parameters import in_options
 from mlscale.quantities import with_units
 from mlscale.text import did_you_mean
 
@@ -80,6 +80,7 @@ FORMER = {  # words of 0.2.0, and what to use instead
 }
 
 
+@in_options()
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, 2 on bad input, 3 if unsure.
 
@@ -91,9 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = with_units(sys.argv[1:] if arguments is None else arguments)
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")  # names in other letters than it has
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", DataWarning)
-        warnings.showwarning = ShownWarnings().show
+    with kept_notes(tell=lambda note: tell([note])):
         try:
             try:
                 return _run(words)

@@ -20,6 +20,7 @@ from mlscale.cli.terminal import si
 from mlscale.cli.text import print_line
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
+from mlscale.files import is_stream
 from mlscale.sensors.boards import (
     BUSY,
     ENGINE,
@@ -170,7 +171,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--max-slowdown needs --two-clocks")
     if arguments.repeat > 1 and arguments.seconds:
         raise UsageError("--repeat needs a program to run, not --for")
-    if arguments.output and os.path.basename(arguments.output) in ("", ".", ".."):  # noqa: PTH119
+    asked = Path(arguments.output or "run.csv")
+    is_folder = os.path.basename(arguments.output or "run.csv") in ("", ".", "..")  # noqa: PTH119
+    if is_folder or (asked.suffix and os.path.isdir(asked)):  # noqa: PTH112
         raise UsageError(f"-o {arguments.output}: is a folder; give the name of a file to write")
 
 
@@ -284,7 +287,7 @@ def _logged(task: _Task, board: GpuBoard, outcome: Outcome) -> Path:
         "times_s": [round(seconds, 3) for seconds in times_s],
         "log_time_sd": stdev(map(math.log, times_s)) if times_s else None,
     }
-    if path.exists():
+    if path.exists() and not is_stream(path):
         tell(f"{path}: existed, and is replaced")
     write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
     task.remove_partial([board])
@@ -309,6 +312,8 @@ def _path(task: _Task, board: GpuBoard, mhz: int) -> Path:
     clock = f"-{mhz}" if mhz else ""
     if arguments.output:
         asked = Path(arguments.output)
+        if is_stream(asked) and not os.path.isdir(asked):  # noqa: PTH112
+            return asked
         more = part + (clock if arguments.two_clocks else "")
         return asked.with_name(f"{asked.stem}{more}{asked.suffix or '.csv'}")
     path, number = Path(f"{stem}{part}{clock}.csv"), 1

@@ -16,7 +16,7 @@ from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
-from mlscale.readers.source import Source, further
+from mlscale.readers.source import PMC_PERF, Source, further
 from mlscale.text import plain_number
 
 if TYPE_CHECKING:
@@ -157,11 +157,11 @@ def settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
 
 
 def mapping(text: str) -> dict[str, str | float]:
-    """What a file calls our columns, by NAME=COLUMN[:UNIT],…; numbers as such."""
+    """What a file calls our columns, by NAME=COLUMN[:UNIT],…; numbers as such, '' for none."""
     found: dict[str, str | float] = {}
     for part in text.split(","):
-        name, _, said = map(str.strip, part.partition("="))
-        if not name or not said:
+        name, equals, said = map(str.strip, part.partition("="))
+        if not name or not equals:
             raise argparse.ArgumentTypeError(f"'{part}' is not NAME=COLUMN[:UNIT]")
         if name in found:
             raise argparse.ArgumentTypeError(f"'{name}' is given twice")
@@ -201,7 +201,7 @@ def add_subject(parser: Parser) -> None:
 
     parser.usage = "%(prog)s FILE ... [options]"
     what = "of one run: profile, trace, log, as the tool wrote it; or a table"
-    parser.add("file", nargs="+", type=Source, metavar="FILE", help=what)
+    parser.add("file", nargs="+", type=further, metavar="FILE", help=what)
     what = (
         "the same work at another setting: a log, a table, or a trace at CONFIG, e.g. "
         "run.sqlite@engine=1335; may be given again"
@@ -402,8 +402,10 @@ def add_fleet(parser: Parser) -> None:
 
 def is_of_fleet(arguments: argparse.Namespace) -> bool:
     """Whether FILE is a folder or -o names one by a '/' at its end."""
-    is_folder = os.path.isdir(arguments.file[-1])  # noqa: PTH112, which raises on some names
-    return is_folder or (arguments.output or "").endswith("/")
+    last = os.fspath(arguments.file[-1])
+    is_folder = os.path.isdir(last)  # noqa: PTH112, which raises on some names
+    is_of_one_run = os.path.isfile(os.path.join(last, PMC_PERF))  # noqa: PTH113, PTH118
+    return (is_folder and not is_of_one_run) or (arguments.output or "").endswith("/")
 
 
 # Tables of measurements, and the training on them.
@@ -467,7 +469,7 @@ def add_map(parser: Parser) -> None:
     """Add what tables call our columns."""
     what = (
         "your tables' names for mlscale's columns, with a unit if it differs, or a number for "
-        "all rows: engine_mhz=sm_clock,time_ms=duration_ns:ns,cu_count=28"
+        "all rows: engine_mhz=sm_clock,time_ms=duration_ns:ns,cu_count=28; NAME= leaves one out"
     )
     name = "NAME=COLUMN[:UNIT],..."
     parser.add_more("--map", type=mapping, action=_Together, default={}, metavar=name, help=what)

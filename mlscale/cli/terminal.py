@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Literal
 
+from mlscale.parameters import parameter
 from mlscale.text import printable
 
 INDENT = "  "  # before every line of an answer
@@ -158,7 +159,7 @@ def base_line(bases: Iterable[str], asked: object, is_highest: bool) -> list[Lin
     """
     first, *others = dict.fromkeys(bases)
     what = "the highest setting" if is_highest else "the highest setting that most kernels have"
-    default = "" if asked else f", {what} (another: --base)"
+    default = "" if asked else f", {what} (another: {parameter('base')})"
     return sentences(f"Base: {first}{' and others' * bool(others)}{default}", "dim")
 
 
@@ -186,5 +187,5 @@ def notes_line(codes: Iterable[str], width: int | None = None) -> list[Line]:
     told = list(dict.fromkeys(codes))
     if not told:
         return []
-    text = f"Notes {', '.join(told)}: mlscale explain {told[0]}, or --notes for all."
+    text = f"Notes {', '.join(told)}: mlscale explain {told[0]}, or {parameter('notes')} for all."
     return sentences(text, width=width)

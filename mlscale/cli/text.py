@@ -6,14 +6,13 @@ import json
 import re
 import sys
 import textwrap
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from mlscale.cli.terminal import SPELLED_OUT, columns_wide
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import InputError, kept_notes
 from mlscale.files import write_text
 from mlscale.notes import Note, merged
 from mlscale.text import counted, printable, spreadsheet_cell
@@ -70,53 +69,18 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(headers), line(["-" * width for width in widths]), *map(line, rows)])
 
 
-class ShownWarnings:
-    """Shows each warning about the data once, in one line, and any other as Python does."""
-
-    def __init__(self) -> None:
-        self._shown: set[Note] = set()
-
-    def show(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
-        """Show a warning: in place of `warnings.showwarning`."""
-        if not issubclass(category, DataWarning):
-            text = warnings.formatwarning(message, category, filename, lineno, line)
-            print(text, file=file or sys.stderr)
-        elif isinstance(message, DataWarning) and message.note not in self._shown:
-            self._shown.add(message.note)
-            print_warnings([message.note])
-
-
 @contextmanager
 def held_warnings(before: Iterable[Note] = ()) -> Iterator[list[Note]]:
     """Keep what is warned of the data meanwhile, each once, for a document.
 
     before: what was held already. On an error warnings are shown, which may tell why.
     """
-    held = [*before]
-    show = warnings.showwarning
-
-    def keep(message: Warning | str, category: type[Warning], *more: Any, **named: Any) -> None:
-        if not isinstance(message, DataWarning):
-            show(message, category, *more, **named)
-        elif message.note not in held:
-            held.append(message.note)
-
-    warnings.showwarning = keep
     try:
-        yield held
+        with kept_notes(before) as held:
+            yield held
     except InputError:
         print_warnings(note for note in held if note.severity == "warning")
         raise
-    finally:
-        warnings.showwarning = show
 
 
 def print_warnings(notes: Iterable[Note]) -> None:

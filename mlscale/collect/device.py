@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from mlscale.errors import InputError, extra_named
+from mlscale.errors import InputError, extra_named, install_line
+from mlscale.parameters import command
 from mlscale.readers.run import key_of
 from mlscale.sensors.boards import board_by_uuid
 
+_ALWAYS = ("kernel_tuner", "pyopencl")
 _INSTALL = {
-    "cuda": "pip install 'mlscale[collect]' nvidia-ml-py 'cuda-python[all]'",
-    "hip": "pip install 'mlscale[collect]' 'hip-python<10' amdsmi, of the ROCm that is installed",
-    "opencl": "pip install 'mlscale[collect]'",
+    "cuda": f"{install_line(*_ALWAYS, 'pynvml')} 'cuda-python[all]'",
+    "hip": f"{install_line(*_ALWAYS, 'amdsmi')} 'hip-python<10', of the ROCm that is installed",
+    "opencl": install_line(*_ALWAYS),
 }
 BACKENDS = tuple(_INSTALL)
 _JETSON = Path("/etc/nv_tegra_release")
@@ -37,7 +39,8 @@ __kernel void one(__global int *out)
 """
 _POCL = "Portable Computing Language"
 _INSTALL_POCL = (
-    "install one for this processor (apt-get install pocl-opencl-icd), or the GPU's driver"
+    "install one for this processor (pip install pocl-binary-distribution, or apt-get install "
+    "pocl-opencl-icd), or the GPU's driver"
 )
 # A processor's caches are no GPU's L2: so small that the micro-benchmarks end soon.
 _PROCESSOR_SET = 2**18
@@ -103,7 +106,7 @@ class DeviceInfo:
             return (
                 "only root sets clocks and power limits; the CU count, time and power need no "
                 "rights. For your own program, two logs of nvidia-smi at two engine clocks are "
-                "enough, whoever sets them: mlscale advise LOG --also LOG"
+                f"enough, whoever sets them: {command('advise LOG', also='LOG')}"
             )
         return ""
 

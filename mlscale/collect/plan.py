@@ -30,6 +30,7 @@ from mlscale.data.devices import SECTOR_BYTES
 from mlscale.errors import InputError
 from mlscale.files import shipped_json
 from mlscale.papers.gpu_file import WORD_BYTES, Probe
+from mlscale.parameters import parameter
 from mlscale.text import near_names
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -134,10 +135,11 @@ def cu_counts(asked: Sequence[int] | None, device: DeviceInfo) -> tuple[int, ...
     if asked and not device.cu_axis and {*asked} != {most}:
         raise InputError(
             f"{device.name} by {device.backend} cannot run on fewer than all {most} CUs (CUDA "
-            "12.4, HIP or PoCL can); leave out --cu-counts"
+            f"12.4, HIP or PoCL can); leave out {parameter('cu_counts')}"
         )
     if asked and max(asked) > most:
-        raise InputError(f"--cu-counts {max(asked)}: {device.name} has {most} CUs")
+        given = parameter("cu_counts", f"{max(asked)}")
+        raise InputError(f"{given}: {device.name} has {most} CUs")
     steps = min(_AUTO_COUNTS, most) if device.cu_axis else 1
     counts = asked or np.linspace(0, most, steps + 1)[1:].round()
     group = 1 if device.cu_axis != "green contexts" else 8 if device.capability >= 90 else 2

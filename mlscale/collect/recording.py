@@ -34,6 +34,7 @@ from mlscale.data.table import IDENTITY, Table
 from mlscale.data.table_files import table_from_frame, write_table
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.files import parse_json_object, read_bytes, write_text
+from mlscale.parameters import command, parameter
 from mlscale.readers.given import Given
 from mlscale.readers.kernel_tuner import read_document, readings
 from mlscale.readers.reading import read_table
@@ -65,7 +66,8 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
     if not resume:
         what = "a finished" if there["finished"] else "an unfinished"
         raise InputError(
-            f"{folder}: holds {what} collection; continue with --resume, or name another folder"
+            f"{folder}: holds {what} collection; continue with {parameter('resume')}, or name "
+            "another folder"
         )
     return there
 
@@ -203,7 +205,8 @@ def warn_of_samples(frame: pd.DataFrame, plan: Plan) -> None:
         warn(
             "G03",
             f"'{device.key}' is not in the device table, so 'bottleneck' does not apply; "
-            "'mlscale devices show --help' says how to describe a GPU for --device",
+            f"'{command('devices show', 'help')}' says how to describe a GPU for "
+            f"{parameter('device')}",
         )
 
 
@@ -247,7 +250,8 @@ def collect_counters(
     tool, kernels = plan.device.profiler, [entry.name for entry in plan.entries]
     if shutil.which(tool) is None:
         hand = "; ".join(map(shlex.join, commands(plan, kernels, folder)))
-        return {}, [f"no counters: {tool} is not on the path; --resume when it is; by hand: {hand}"]
+        told = f"{parameter('resume')} when it is; by hand: {hand}"
+        return {}, [f"no counters: {tool} is not on the path; {told}"]
     shutil.rmtree(folder, ignore_errors=True)
     counters: Counters = {}
     missing = []

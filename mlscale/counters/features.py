@@ -21,6 +21,7 @@ from mlscale.data.devices import SECTOR_BYTES, Device, device_keys
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError
+from mlscale.parameters import parameter
 
 FeatureKind = Literal["raw", "rates", "utilisation", "table2"]
 
@@ -141,7 +142,7 @@ def _utilisations(profiles: Profiles, device: Device | None) -> dict[str, Floats
     if device is None:
         raise InputError(
             f"utilisation features need the peaks of '{profiles.device}', which is not in the "
-            "device table; use --features raw or rates"
+            f"device table; use {parameter('features', 'raw')} or rates"
         )
     utilisations = {n: u for n, u in UTILISATIONS.items() if not u.missing_counters(profiles)}
     if not any(utilisation.counters for utilisation in utilisations.values()):

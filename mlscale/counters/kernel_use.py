@@ -20,6 +20,7 @@ from mlscale.data.logs import is_sampled
 from mlscale.data.profiles import Profiles
 from mlscale.data.table import NO_TIMES
 from mlscale.errors import InputError
+from mlscale.parameters import command, parameter
 
 # Peaks of one CU.
 L2_BYTES_PER_CYCLE = 32.0
@@ -41,7 +42,7 @@ _TRAFFIC_OF_A_TABLE = (
     "dram_utilisation (a share of the peak), or dram_read_transactions and "
     "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II)"
 )
-DESCRIBED = "edit what 'mlscale devices show h100-sxm5 --json' prints"  # a GPU of your own
+DESCRIBED = f"edit what '{command('devices show h100-sxm5', 'json')}' prints"
 _INSTEAD = "name no model, or 'runs', which needs none"
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 # Share of DRAM's peak that a table's busiest kernel uses at least; GB/s for bytes/s are 1e-9.
@@ -230,8 +231,8 @@ def lack_of_peaks(key: str) -> str:
         return ""
     if possible := devices_named(key):
         return (
-            f"'{key}' may be {' or '.join(possible)}; of an export name one with --device, of a "
-            "table with --map device=KEY"
+            f"'{key}' may be {' or '.join(possible)}; of an export name one with "
+            f"{parameter('device')}, of a table with {parameter('columns', {'device': 'KEY'})}"
         )
     return f"the GPU '{key}' is unknown; to describe it in a device file, {DESCRIBED}"
 

@@ -31,6 +31,7 @@ from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions, with_own_ends
 from mlscale.model.unprofiled import complete, refuse_times_alone, with_exchanges_kept
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.predictors import DEFAULT, create, or_default
 from mlscale.predictors.base import (
     Bases,
@@ -329,7 +330,7 @@ class Model:
         if isinstance(power, PredictsFromTimes):
             refusal = power.refusal(profiles, self.grid)
         if refusal is None and profiles.power_w is None:
-            return "the profile has no power_w; give --power"
+            return f"the profile has no power_w; give {parameter('power')}"
         return refusal
 
     def power_kind(self, profiles: Profiles) -> str | None:
@@ -358,7 +359,7 @@ class Model:
             if not isinstance(predictor, UsesMeasuredPoints | PredictsFromTimes):
                 raise InputError(
                     f"'{predictor.name}' cannot use further measured points; train a model "
-                    "with --predictor bottleneck"
+                    f"with {parameter('predictor', 'bottleneck')}"
                 )
 
 
@@ -395,7 +396,10 @@ def train(
     measurements = read(table)
     if base is None:
         base = measurements.usual
-        told = f"the base is the highest setting, {base}: profile new kernels there, or give --base"
+        given = parameter("base")
+        told = (
+            f"the base is the highest setting, {base}: profile new kernels there, or give {given}"
+        )
         warn("L04", told, "note")
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
@@ -532,7 +536,7 @@ def _median_warnings(model: Model, profiles: Profiles) -> list[Note]:
         f"{', '.join(absent[:3])}{' …' * (len(absent) > 3)}"
     )
     if "counters" in first.get_params():
-        what += f"; train --counters {','.join(given)} makes a model without them"
+        what += f"; train {parameter('counters', ','.join(given))} makes a model without them"
     return [*traffic, Note("T10", what)]
 
 

@@ -19,6 +19,7 @@ from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
+from mlscale.parameters import parameter
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
@@ -76,7 +77,7 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     content = read_bytes(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
         is_table = b"," in content[:200].splitlines()[0]
-        told = ", but a table or log; give it without --model" if is_table else ""
+        told = f", but a table or log; give it without {parameter('model')}" if is_table else ""
         raise InputError(f"{path}: is not a whole mlscale model file{told}")
     try:
         return _trained(content, classes)
@@ -172,7 +173,8 @@ def _class(name: str, classes: Sequence[type[Predictor]]) -> type[Predictor]:
             return kind
     raise _RefusedError(
         f"was made by the predictor '{name}', which is not part of mlscale; "
-        "give its class, if you trust it, by --predictor package.module:Class, or in Python by "
+        "give its class, if you trust it, by "
+        f"{parameter('predictor', 'package.module:Class')}, or in Python by "
         f"mlscale.load(path, predictors=[{class_name.rpartition('.')[2]}])"
     )
 

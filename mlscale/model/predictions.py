@@ -220,9 +220,7 @@ class Predictions(Mapping[str, Surfaces]):
         Example:
             predictions.at(engine_mhz=[1200, 1400]).frame
         """
-        from mlscale.keywords import speaks_python
-
-        return speaks_python(self.asked_at)(settings)
+        return self.asked_at(settings)
 
     def asked_at(self, at: Any, **wrong: Any) -> "Predictions":
         """These predictions at the settings alone that `settings_of` reads. Raises InputError.

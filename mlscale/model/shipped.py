@@ -26,11 +26,13 @@ from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 
 KERNELS = "kernels.mlscale"  # for any GPU, by a profiler's counters
 RUNS = "runs.mlscale"  # for any GPU, by times and powers at one or more engine clocks
-RUNS_INSTEAD = "use 'runs', with a log at a second engine clock too (--also LOG)"
 FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     "nvidia-time": "it is called 'kernels'",
     "nvidia-sampled": "it is called 'runs'",
-    **dict.fromkeys(("a100", "a100-nvidia-smi", "rtx8000", "v100"), RUNS_INSTEAD),
+    **dict.fromkeys(
+        ("a100", "a100-nvidia-smi", "rtx8000", "v100"),
+        "use 'runs', with a log at a second engine clock too ({also})",
+    ),
 }
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
 LEAST_CU_SHARE = 0.06  # down to which time over CU counts was checked: 8 of 132

@@ -15,6 +15,7 @@ from mlscale.data.profiles import Profiles, is_exchange
 from mlscale.data.surfaces import BOUNDS, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.text import listed, share_in_percent, shortened
 
 AS_THE_MEAN = Note("T06", "no counters: assumed to scale as the profiled kernels do on average")
@@ -30,9 +31,9 @@ def refuse_times_alone(profiles: Profiles) -> None:
     """Raise InputError where no kernel was counted, naming the kernels to profile first."""
     if profiles.are_times_alone:
         raise InputError(
-            "no kernel has counters, which this model needs: leave out --model to use one "
-            "that needs times alone, or add a profile of the kernels that take most time: "
-            f"{kernels_of_most(profiles, profiles.run_times_ms)}"
+            "no kernel has counters, which this model needs: leave out "
+            f"{parameter('model')} to use one that needs times alone, or add a profile of the "
+            f"kernels that take most time: {kernels_of_most(profiles, profiles.run_times_ms)}"
         )
 
 
@@ -49,7 +50,7 @@ def refuse_little_cover(profiles: Profiles) -> None:
             f"{share_in_percent(taken_for_the_mean(profiles))} % of the run's time is in "
             "kernels without counters, too much to treat as the mean of the others: profile "
             f"those of most time too: {kernels_of_most(profiles, unknown_ms)}; or leave out "
-            "those without counters (--profiled-only)"
+            f"those without counters ({parameter('profiled_only')})"
         )
 
 

@@ -1,4 +1,4 @@
-"""gpu.json, which `mlscale collect --micro` writes: one GPU as the models of the papers see it.
+"""gpu.json, which `mlscale collect` writes: one GPU as the models of the papers see it.
 
 From times of launches come cycles, from cycles the parameters. The time of a launch is its work
 times a quantity, and the launch itself, which drops out of the difference of a short and a long
@@ -24,6 +24,7 @@ from mlscale.papers.wang_chu_inputs import (
     fit_dram_latency,
     gpu_of_row,
 )
+from mlscale.parameters import command
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +125,7 @@ def wang_chu_row(cycles: "pd.DataFrame", device: Device) -> dict[str, Any]:
         **cycles.drop(columns=["dram_latency", "dram_delay"]).median(),
         "instruction_factor": 1,
         "fp64_delay": device.wave_size / device.fp64_lanes_per_cu,
-        "source": "mlscale collect --micro",
+        "source": command("collect", "micro"),
         "note": note,
     }
 
@@ -214,7 +215,7 @@ def read_gpu_file(path: Path) -> MeasuredGpu:
         raise InputError(f"{path}: {error}") from None
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{path}: is not a gpu.json of 'mlscale collect --micro' "
+            f"{path}: is not a gpu.json of '{command('collect', 'micro')}' "
             f"({type(error).__name__}: {error})"
         ) from None
 

@@ -21,6 +21,7 @@ from mlscale.data.grid import Base
 from mlscale.data.measurements import Measurements
 from mlscale.data.table import OF_LAUNCH
 from mlscale.errors import InputError, warn
+from mlscale.parameters import parameter
 from mlscale.predictors.base import Predictor
 from mlscale.predictors.features import training_profiles
 
@@ -159,7 +160,8 @@ def _import_class(name: str) -> Any:
         value: Any = import_module(module)
     except Exception as error:  # whatever the user's module raises
         raise InputError(
-            f"module '{module}' of --predictor cannot be imported: {type(error).__name__}: {error}"
+            f"module '{module}' of {parameter('predictor')} cannot be imported: "
+            f"{type(error).__name__}: {error}"
         ) from error
     for part in path.split("."):
         if not hasattr(value, part):

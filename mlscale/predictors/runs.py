@@ -28,6 +28,7 @@ from mlscale.data.profiles import QUANTITIES, MeasuredPoint, Profiles
 from mlscale.data.surfaces import BOUNDED, BOUNDED_BY_COUNT, Surfaces, scaling_bounds
 from mlscale.errors import InputError
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -151,7 +152,7 @@ class Runs(Learner, Predictor):
             return None
         return (
             f"'{profiles.device}' is not in the device table, and its power is known at one "
-            "engine clock only; add a second: --also FILE"
+            f"engine clock only; add a second: {parameter('also', 'FILE')}"
         )
 
     def assumption(self, profiles: Profiles) -> Note | None:
@@ -171,7 +172,7 @@ class Runs(Learner, Predictor):
         return Note(
             "R07",
             f"power is known at one clock only{some}, and was {learnt_on}; a second reading, "
-            "--also, narrows the interval",
+            f"{parameter('also')}, narrows the interval",
             "warning",
         )
 
@@ -226,7 +227,7 @@ class Runs(Learner, Predictor):
         if profiles.points and log_clock.any() and log_count.any():
             raise InputError(
                 "further readings predict time at other engine clocks or at other CU counts, "
-                "not at both; give readings and --at for one of them only"
+                f"not at both; give readings and {parameter('at')} for one of them only"
             )
         fit = self._time_fit(profiles, grid)
         bounded = [np.log(end).ravel() for end in scaling_bounds(grid, base)]

@@ -34,7 +34,7 @@ Clocks = tuple[ArrayLike, ArrayLike]  # engine and memory [MHz]
 class WarpPredictor(Untrained):
     """Time from nvprof counters and the base time; needs no training, and predicts any clocks.
 
-    gpu: a file of the GPU's parameters, gpu.json of 'mlscale collect --micro'; without one, the
+    gpu: a file of the GPU's parameters, gpu.json of 'mlscale collect'; without one, the
     GPU is looked up by its device. The number of CUs stays that of the GPU. What lies outside the
     model's scope, FP64 or texture use, is flagged.
     """

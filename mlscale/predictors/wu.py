@@ -16,6 +16,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named
+from mlscale.parameters import parameter
 from mlscale.predictors.base import Bases, Predictor, Training, on_training_grid, single_gpu
 from mlscale.predictors.features import FeatureScaling, LearnsFeatures, training_profiles
 from mlscale.predictors.state import Learner, learnt
@@ -129,7 +130,7 @@ class Wu(LearnsFeatures, Learner, Predictor):
         if not 1 <= count <= kernels:
             raise InputError(
                 f"{count} clusters cannot be made of {kernels} training kernels; "
-                f"give 1 to {kernels} with --clusters"
+                f"give 1 to {kernels} with {parameter('clusters')}"
             )
         return count
 

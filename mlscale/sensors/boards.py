@@ -12,6 +12,7 @@ from contextlib import redirect_stdout
 from typing import Any
 
 from mlscale.errors import InputError, MissingLibraryError, extra_named
+from mlscale.parameters import parameter
 
 Sample = dict[str, float]  # by the heading in a log; what a GPU does not tell is left out
 
@@ -393,6 +394,6 @@ def _named(found: Sequence[GpuBoard], name: str) -> GpuBoard:
 def _parts_error(what: str) -> InputError:
     return InputError(
         f"{what}, and its sensors show the whole GPU with all that runs on it; measure an "
-        "undivided GPU (--gpu), or switch the division off",
+        f"undivided GPU ({parameter('gpu')}), or switch the division off",
         "M01",
     )

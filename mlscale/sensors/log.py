@@ -18,7 +18,7 @@ from tempfile import mkdtemp, mkstemp
 from typing import Any, Self
 
 from mlscale.errors import InputError, warn
-from mlscale.files import only_writer, write_text
+from mlscale.files import is_stream, only_writer, write_text
 from mlscale.readers.monitor import FACTS, read_log
 from mlscale.sensors.boards import BUSY, REASONS, GpuBoard, LostError, Sample, boards_at_hand
 from mlscale.sensors.clocks import given_back
@@ -68,7 +68,8 @@ class PartialLog:
         """
         self.board, self.facts, self._headings = board, {**facts}, list[str]()
         try:
-            handle, name = mkstemp(_PART, f"{log.stem}-", log.parent)
+            folder = Path() if is_stream(log) else log.parent
+            handle, name = mkstemp(_PART, f"{log.stem}-", folder)
         except OSError as error:  # told before the run, which may take hours
             raise InputError(
                 f"{log.parent.resolve()}: no log can be written there ({error.strerror}); name "
@@ -77,7 +78,7 @@ class PartialLog:
         self._path, self._stack = Path(name), ExitStack()
         self._file = self._stack.enter_context(os.fdopen(handle, "w", encoding="utf-8"))
         self._stack.enter_context(only_writer(self._path))
-        for path in sorted(log.parent.glob(f"*{_PART}")):
+        for path in sorted(folder.glob(f"*{_PART}")):
             with suppress(InputError, OSError), only_writer(path):  # nobody holds it
                 warn("M02", f"{path}: was sampled of a run that was killed; rename or delete it")
 

@@ -15,6 +15,7 @@ from mlscale import __version__
 from mlscale.data.grid import Base, HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.errors import InputError
+from mlscale.parameters import parameter
 from mlscale.predictors.base import Predictor
 from mlscale.predictors.features import LearnsFeatures, training_profiles
 from mlscale.predictors.wu import DEFAULT_CLUSTERS
@@ -193,7 +194,8 @@ class Study(ABC):
                 predictor.fit_features(profiles.select(training))
             except InputError as error:
                 names = shortened(", ".join(sorted({getattr(data, f"{unit}s")[k] for k in test})))
-                fewer = ", or hold out fewer at once by a larger --folds" * is_random(self.protocol)
+                larger = f", or hold out fewer at once by a larger {parameter('folds')}"
+                fewer = larger * is_random(self.protocol)
                 raise InputError(
                     f"'{part.table}', {unit} {names} held out: {error}; give the other kernels "
                     f"counters that do{fewer}"

@@ -25,6 +25,7 @@ from mlscale.data.surfaces import Surfaces, absolute_percentage_error, absolute_
 from mlscale.errors import DataWarning, InputError, warn
 from mlscale.model.model import train
 from mlscale.model.predictions import COVERAGE
+from mlscale.parameters import parameter
 from mlscale.predictors.base import Predictor, TrainingSet, for_other_gpus, predict_surfaces
 from mlscale.studies.candidates import Oracle
 from mlscale.text import counted
@@ -64,7 +65,7 @@ def folds(
         problem = f"the protocol '{protocol}' needs {needed} {what}, not {there}"
         if not is_of_kernels:
             problem += "; if the kernels are independent, name each as its own application "
-            problem += "(--map application=kernel), "
+            problem += f"({parameter('columns', {'application': 'kernel'})}), "
             problem += f"or take the protocol '{RANDOM_KERNELS}'"
         raise InputError(problem)
     names, seed = np.array(applications), _OUTER_SEED + seed

@@ -15,6 +15,7 @@ from mlscale.data.profiles import QUANTITIES, require_quantity
 from mlscale.data.surfaces import mean_of_kernels, without_base
 from mlscale.errors import InputError
 from mlscale.model.predictions import COVERAGE
+from mlscale.parameters import parameter
 from mlscale.predictors import DEFAULT, applying, default_predictor
 from mlscale.predictors.base import PoolsGpus, PredictsFromTimes, PredictsOtherGpus
 from mlscale.predictors.baselines import Untrained
@@ -171,7 +172,8 @@ class ErrorStudy(Study):
         if not learnt and self.train_on:
             raise InputError(
                 f"no kernel is left to train on: '{name}' tests every application of "
-                f"{', '.join(self.pool)}; --unseen-gpu and --pooled hold one out at a time"
+                f"{', '.join(self.pool)}; {parameter('unseen_gpu')} and {parameter('pooled')} hold "
+                "one out at a time"
             )
         if not learnt:
             raise InputError(f"no table is of another GPU than '{data.device}' to train on")

@@ -87,7 +87,7 @@ def advise_part(
 ) -> tuple[dict[str, Any], Costs]:
     """What is best for each of some kernels of a run, as columns (K,), and the kernels' sums.
 
-    The columns are those of `mlscale advise --format csv`, without the front. base: of the whole
+    The columns are those of the CSV of `mlscale advise`, without the front. base: of the whole
     run. Raises InputError.
     """
     run_ms, run_peak_w = base

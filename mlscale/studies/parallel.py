@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from mlscale.data.devices import Device, register_device, registered_devices
 from mlscale.data.measurements import Measurements
-from mlscale.errors import DataWarning, InputError
+from mlscale.errors import DataWarning, InputError, kept_notes
 from mlscale.model.model import Model
+from mlscale.notes import Note
+from mlscale.parameters import in_options, parameter, speaks_options
 from mlscale.progress import Progress
 
 if TYPE_CHECKING:
@@ -74,12 +76,12 @@ def _results(
     warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     with backend, _deaf_to_interrupts():
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        devices = registered_devices()
-        results = parallel(joblib.delayed(_numbered)(devices, work, n, *calls[n]) for n in left)
+        known = registered_devices(), speaks_options.get()
+        results = parallel(joblib.delayed(_numbered)(*known, work, n, *calls[n]) for n in left)
     try:
-        for number, result, said in results:
-            for message, category in said:
-                warnings.warn(message, category, stacklevel=2)
+        for number, result, notes in results:
+            for note in notes:
+                warnings.warn(DataWarning(note), stacklevel=2)
             yield number, result
     except BaseException:
         with warnings.catch_warnings():
@@ -90,22 +92,17 @@ def _results(
 
 
 def _numbered(
-    devices: Sequence[Device], work: Callable[..., Any], number: int, *call: Any
-) -> tuple[int, Any, list[tuple[str | Warning, type[Warning]]]]:
-    """Make a call in a process that does not know the user's own devices yet.
+    devices: Sequence[Device], is_command: bool, work: Callable[..., Any], number: int, *call: Any
+) -> tuple[int, Any, list[Note]]:
+    """Make a call in a process that does not know the user's own devices yet, nor who asks.
 
-    What it warns of comes back with its result, to be shown by the process that asked.
+    What it warns of the data comes back with its result, to be shown by the process that asked.
     """
     for device in devices:
         register_device(device)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataWarning)
+    with in_options(is_command), kept_notes() as notes:
         result = work(*call)
-    said: list[tuple[str | Warning, type[Warning]]] = [
-        (told if isinstance(told := warning.message, DataWarning) else str(told), warning.category)
-        for warning in caught
-    ]
-    return number, result, said
+    return number, result, notes
 
 
 def _await_feeders() -> None:
@@ -154,7 +151,8 @@ def connected(address: str) -> Iterator["Client"]:
         from distributed import Client
     except ImportError:
         raise InputError(
-            "--dask needs dask and distributed; install them with: pip install 'mlscale[dask]'"
+            f"{parameter('dask')} needs dask and distributed; install them with: pip install "
+            "distributed"
         ) from None
     for name in ("distributed.client", "distributed.comm"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # told in one line below
@@ -179,7 +177,7 @@ def connected(address: str) -> Iterator["Client"]:
             raise InputError(
                 f"the Dask cluster at {address} lost all its workers or its scheduler "
                 f"({type(error).__name__}); with -o DIR what is done is kept: continue with "
-                "--resume"
+                f"{parameter('resume')}"
             ) from None
 
 

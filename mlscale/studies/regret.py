@@ -20,6 +20,7 @@ from mlscale.data.measurements import Measurements
 from mlscale.data.surfaces import run_in_sequence
 from mlscale.errors import InputError
 from mlscale.model.predictions import COVERAGE, coverage_of_each
+from mlscale.parameters import parameter
 from mlscale.predictors import PREDICTORS, applying
 from mlscale.predictors.base import TrainingSet, predict_surfaces
 from mlscale.predictors.baselines import RateBound
@@ -249,7 +250,8 @@ class RegretStudy(Study):
             raise InputError(f"'{table}': {error}") from None
         if static_w is None and set(needing) - {"the objective 'power'"}:
             raise InputError(
-                f"'{table}': power_w is dynamic power; give the rest as --static-power W"
+                f"'{table}': power_w is dynamic power; give the rest as "
+                f"{parameter('static_power', 'W')}"
             )
         return Goal(base, objectives, self.limits, static_w or 0.0)
 

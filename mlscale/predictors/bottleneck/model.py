@@ -17,6 +17,7 @@ from mlscale.data.grid import AXES, ConfigGrid, HardwareConfig
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces, carried, positions, scaling_bounds
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.predictors.bottleneck.curve import (
     Array,
     BottleneckCurve,
@@ -36,12 +37,6 @@ UNEXPLAINED_VARIANCE = 0.5  # latents vary by so much, whatever the inputs
 # base's: docs/decisions/0008-bottleneck.md.
 UNTRAINED_DRIFT, UNTRAINED_DRIFT_OF_CUS = 0.07, 0.5
 WAITING_USE = 0.3  # a kernel waits whose busiest unit is used below this share of its peak
-FLAG = Note(
-    "P05",
-    f"no unit reaches {WAITING_USE:.0%} use, so no counter shows which clock matters: the "
-    "interval is wide; measure a second clock: --also",
-    "warning",
-)
 SHORT_MS = 0.015  # chosen on one GPU: docs/decisions/0019-intervals.md
 SHORT_FLAG = Note(
     "P05",
@@ -196,6 +191,15 @@ def may_stay_in_cache(profiles: Profiles, use: KernelUse) -> Mask:
     return is_flushed & is_small & (use.memory >= WAITING_USE)
 
 
+def waiting_note() -> Note:
+    """What is told of kernels that `waits` finds."""
+    text = (
+        f"no unit reaches {WAITING_USE:.0%} use, so no counter shows which clock matters: the "
+        f"interval is wide; measure a second clock: {parameter('also')}"
+    )
+    return Note("P05", text, "warning")
+
+
 def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Surfaces:
     """Return surfaces of time whose intervals hold what one reading does not tell of some kernels.
 
@@ -205,7 +209,7 @@ def holding_bounds(surfaces: Surfaces, profiles: Profiles, use: KernelUse) -> Su
     """
     is_new = ~profiles.has_further_time
     least, most = scaling_bounds(surfaces.grid, surfaces.base)
-    surfaces = reaching(surfaces, waits(profiles, use), (least, most), FLAG)
+    surfaces = reaching(surfaces, waits(profiles, use), (least, most), waiting_note())
     same = np.ones_like(least)
     is_short = (profiles.time_ms < SHORT_MS) & is_new
     surfaces = reaching(surfaces, is_short, (same, same), SHORT_FLAG)
