@@ -22,7 +22,7 @@ from synthetic.two_logs import log
 import mlscale as ms
 from mlscale.data.datasets import path
 from mlscale.errors import InputError
-from mlscale.keywords import in_python
+from mlscale.parameters import in_options, parameter
 from mlscale.studies.study import study
 
 NCU = str(path("h100-by-hand.csv"))
@@ -118,17 +118,26 @@ def test_a_guess_works_or_one_line_says_what_to_write(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("name", "value", "keyword", "option"),
     [
-        ("give --base engine=…; or --force", "give base='engine=…'; or force=True"),
-        ("--base engine=1,memory=2, or --gpu", "base='engine=1,memory=2', or gpu="),
-        ("give --interval SECONDS, --max-power", "give interval_s=SECONDS, max_power="),
-        ("(--power 500)", "(power=500)"),
-        ("ncu's --section SpeedOfLight, --clock-control none", None),
+        ("base", "engine=…", "base='engine=…'", "--base engine=…"),
+        ("base", "engine=1,memory=2", "base='engine=1,memory=2'", "--base engine=1,memory=2"),
+        ("gpu", "", "gpu=", "--gpu"),
+        ("force", "", "force=True", "--force"),
+        ("interval_s", "SECONDS", "interval_s=SECONDS", "--interval SECONDS"),
+        ("max_power", "500", "max_power=500", "--max-power 500"),
+        ("notes", "", ".notes", "--notes"),
+        ("columns", {"kernel": "Kernel Name"}, "columns={'kernel': 'Kernel Name'}",
+         "--map 'kernel=Kernel Name'"),
     ],
-)
-def test_messages_speak_python(text: str, expected: str | None) -> None:
-    assert in_python(text) == (expected or text)
+)  # fmt: skip
+def test_a_parameter_is_spelled_as_where_it_is_given(
+    name: str, value: str | dict[str, str], keyword: str, option: str
+) -> None:
+    assert parameter(name, value) == keyword
+    with in_options():
+        assert parameter(name, value) == option
+    assert parameter(name, value) == keyword
 
 
 def test_warnings_speak_python() -> None:

@@ -64,7 +64,7 @@ class TestWarnings:
         [told] = model_of({}, power=False).predict(KERNELS).warnings
         assert told.text.startswith("the model was trained without power")
         [told] = model_of({}).predict(replace(KERNELS, power_w=None)).warnings
-        assert told.text.startswith("the profile has no power_w; give --power")
+        assert told.text.startswith("the profile has no power_w; give power=")
 
     def test_two_kinds_of_power_are_refused(self) -> None:
         model = model_of({"power_kind": "dynamic"})

@@ -24,8 +24,8 @@ def shown(notebook: Path) -> list[tuple[str, Any]]:
     return found
 
 
-def test_there_are_four_short_ones() -> None:
-    assert len(NOTEBOOKS) == 4
+def test_there_are_five_short_ones() -> None:
+    assert len(NOTEBOOKS) == 5
     for notebook in NOTEBOOKS:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         words = [

@@ -14,10 +14,11 @@ import pytest
 from command import Cli
 
 from mlscale.advice.sureness import REASONS
+from mlscale.cli.explain import NOTES
 from mlscale.data.checks import RULES
 from mlscale.data.datasets import path
 from mlscale.errors import DataWarning, warn
-from mlscale.notes import NOTES, Note, note_rows, notes_by_kernel
+from mlscale.notes import Note, note_rows, notes_by_kernel
 
 ROOT = Path(__file__).parents[1]
 FLAGS = {

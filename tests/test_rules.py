@@ -8,6 +8,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from command import options_of
+
+from mlscale.cli.main import COMMANDS
+
 PACKAGE = Path(__file__).parents[1] / "mlscale"
 TEXTS = {
     str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8")
@@ -52,6 +56,19 @@ def messages(text: str) -> Iterator[str]:
 def test_no_message_points_to_what_is_not_installed() -> None:
     found = {path: [m for m in messages(text) if PATH.search(m)] for path, text in TEXTS.items()}
     assert not {path: texts for path, texts in found.items() if texts}
+
+
+def test_no_option_is_spelled_outside_the_command() -> None:
+    """A message names a parameter, which parameters.py spells; other tools' options may stand."""
+    ours = set().union(*map(options_of, COMMANDS))
+    others = re.compile(r"\b(amd-smi|nsys|nvidia-smi) [^`'\"]*")
+    spells = ("cli/", "parameters.py", "advice/commands.py")  # the last: commands of other tools
+    found = {
+        path: ours & {*re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", others.sub("", text))}
+        for path, text in TEXTS.items()
+        if not path.startswith(spells)
+    }
+    assert not {path: sorted(options) for path, options in found.items() if options}
 
 
 def test_nothing_uses_private_parts_of_argparse() -> None:

@@ -195,7 +195,7 @@ class TestShippedModel:
         assert turned.grid.engine_mhz[-3:] == (1960.0, 1980.0, 2000.0)
         assert (turned.grid.cu_count, turned.grid.memory_mhz) == ((36,), (8001.0,))
         why = "'my-laptop' is not in the device table, and its power is known at one engine clock"
-        assert turned.why_no_power(one) == f"{why} only; add a second: --also FILE"
+        assert turned.why_no_power(one) == f"{why} only; add a second: also=FILE"
         point = MeasuredPoint(second, np.array([1.3]), np.array([100.0]))
         predictions = turned.predict(replace(one, points=(point,)), coverage=0.9)
         at = predictions.grid.index(second)

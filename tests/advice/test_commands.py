@@ -32,7 +32,7 @@ def clocks(key: str, best: Clocks, base: Clocks, cus: int = 8) -> Commands:
 
 
 TOOLS = {"NVIDIA": "nvidia-smi -i 0 ", "AMD": "rocm-smi -d 0 "}
-UNSET = ("gtx980", "jetson-orin-nx-16gb", "mi300x", "radeon8060s", "rx9070xt")
+UNSET = ("gtx980", "jetson-orin-nx-16gb", "radeon8060s", "rx9070xt")
 HELD = "NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266"
 
 
@@ -69,6 +69,14 @@ def test_clocks(
     for commands_, words in ((found.set, to_set), (found.reset, to_reset)):
         assert list(commands_) == [tool + one for one in words.split("; ") if one]
     assert note in "\n".join(found.notes)
+
+
+@pytest.mark.parametrize("key", ["mi210", "mi300x", "mi350x"])
+def test_the_clock_of_an_instinct_is_capped_by_determinism(key: str) -> None:
+    found = clocks(key, (1300, 1000), (1700, 1000))
+    assert found.set == ("amd-smi set -g 0 --perf-determinism 1300",)
+    assert found.reset == ("amd-smi set -g 0 --perf-level AUTO",)
+    assert "an MI355X ignored it: read it under load" in "\n".join(found.notes)
 
 
 def test_no_command_sets_the_number_of_cus() -> None:

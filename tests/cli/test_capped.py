@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from command import Cli
 
+import mlscale
+
 FAST = "time_ms,power_w,power_cap_w\n10,300,300\n"
 SLOW = "time_ms,power_w,power_cap_w\n12.5,200,200\n"
 
@@ -50,6 +52,20 @@ class TestWithoutAClock:
         assert (shown[0][0], shown[-1][0]) == ("200", "300")
         assert len(shown) <= 8
         assert "\n    nvidia-smi -i 0 -pl 2" in out
+
+    def test_from_python(self, cli: Cli, files: tuple[Path, Path]) -> None:
+        """The command's answer, by files and by a rate; asked for a clock the same refusal."""
+        fast, slow = files
+        answer = mlscale.advise(fast, also=slow, lever="cap", device="rtx3090")
+        given = ("advise", fast, "--also", slow, "--lever", "cap", "--device", "rtx3090")
+        assert answer.document()["caps"] == cli.json(*given)["caps"]
+        assert answer.commands.set[0].startswith("nvidia-smi -i 0 -pl 2")
+        rated = mlscale.advise(fast, also=slow, lever="cap", device="rtx3090", rate=(100, 80))
+        assert rated.best.set == answer.best.set
+        with pytest.raises(mlscale.InputError, match="ask for the best cap with lever='cap'"):
+            mlscale.advise(fast, also=slow)
+        with pytest.raises(mlscale.InputError, match="power= does not work with runs under caps"):
+            mlscale.advise(fast, also=slow, lever="cap", power=300)
 
     def test_rows_of_one_table_in_any_order(
         self, cli: Cli, files: tuple[Path, Path], tmp_path: Path

@@ -16,6 +16,7 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import Cli, Rows, options_of
@@ -24,8 +25,10 @@ from synthetic.made_gpu import made_gpu, put_in
 from synthetic.two_logs import HEADER, log, of_gpu_1, without
 
 import mlscale
+from mlscale import parameters
 from mlscale.cli.main import COMMANDS, main
 from mlscale.data.datasets import path as shipped
+from mlscale.parameters import in_options
 
 PACKAGE = Path(mlscale.__file__).parent
 BLOCKS = [
@@ -184,6 +187,7 @@ def write_tables() -> None:
     tidy.write_csv(Path("few.csv"), few)
     unnamed = [{k: v for k, v in row.items() if k != "application"} for row in table]
     tidy.write_csv(Path("variants.csv"), unnamed)
+    tidy.write_csv(Path("worded.csv"), [{**row, "size": "1MB"} for row in table])
     names = {"kernel": "kernel-name", "time_ms": "run-time [s]", "engine_mhz": "core-freq"}
     others = [{names.get(k, k): v for k, v in row.items() if k != "device"} for row in unnamed]
     tidy.write_csv(Path("misnamed.csv"), others)
@@ -265,6 +269,9 @@ def write_exports() -> None:
         run = llm_server.serve(server, mhz, math.inf, 400, None, seed)
         llm_server.write(run, mhz, Path())[0].rename(f"inf-{mhz:g}.json")
         llm_server.write(llm_server.serve(server, mhz, 5.0, 400, None, seed), mhz, Path())
+    Path("far").mkdir()
+    for mhz in (1980.0, 1335.0, 900.0):
+        llm_server.write(llm_server.serve(server, mhz, 2.0, 100), mhz, Path("far"))
     Path("empty.json").write_text("{}")
     main(["import", "unknown.csv", *unknown, "-o", "further.csv"])
     tidy.write_csv(Path("further.csv"), slowed(tidy.read_csv(Path("further.csv"))))
@@ -376,7 +383,7 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "continue with --resume",
         "the results of a fleet are Parquet files",
         "leave such kernels out with --profiled-only",
-        "install them with: pip install 'mlscale[dask]'",
+        "install them with: pip install distributed",
     ],
     "its own test follows it": ["that reading is not used: {}; leave engine out"],
     "of other runs of a tool, or tells and asks for nothing": [
@@ -388,7 +395,43 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
 }
 
 
-def messages(node: ast.AST) -> Iterator[str]:
+def spelled(node: ast.AST, names: Mapping[str, str]) -> Any:
+    """A part of a message as the command writes it, @@ for what only a run knows.
+
+    names: variables that hold a parameter.
+    """
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {spelled(key, names): spelled(value, names) for key, value in pairs if key}
+    if isinstance(node, ast.JoinedStr):
+        return "".join(spelled(part, names) for part in node.values)
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.FormattedValue):
+        return spelled(node.value, names)
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("parameter", "command"):
+        words = [spelled(word, names) for word in node.args]
+        values = {str(one.arg): spelled(one.value, names) for one in node.keywords}
+        with in_options():
+            return getattr(parameters, ast.unparse(node.func))(*words, **values)
+    return names.get(node.id, "@@") if isinstance(node, ast.Name) else "@@"
+
+
+def parameters_of(tree: ast.AST) -> dict[str, str]:
+    """The variables of a module that hold a parameter alone, as the command writes it."""
+    texts = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(target.elts, value.elts, strict=False) if both else [(target, value)]
+            for name, given in pairs:
+                if isinstance(given, ast.Call) and ast.unparse(given.func) == "parameter":
+                    texts[ast.unparse(name)] = spelled(given, {})
+    return texts
+
+
+def messages(node: ast.AST, names: Mapping[str, str]) -> Iterator[str]:
     """The strings of a module but docstrings and the declarations of options; {} for values."""
     for child in ast.iter_child_nodes(node):
         is_declared = isinstance(child, ast.Call) and getattr(
@@ -399,19 +442,18 @@ def messages(node: ast.AST) -> Iterator[str]:
         if is_declared or is_help or is_doc:
             continue
         if isinstance(child, ast.JoinedStr):
-            yield "".join(
-                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in child.values
-            )
+            yield spelled(child, names).replace("@@", "{}")
         elif isinstance(child, ast.Constant) and isinstance(child.value, str):
             yield child.value
         else:
-            yield from messages(child)
+            yield from messages(child, names)
 
 
 MESSAGES = [
     (file.relative_to(PACKAGE).as_posix(), text)
     for file in sorted(PACKAGE.rglob("*.py"))
-    for text in messages(ast.parse(file.read_text("utf-8")))
+    for tree in [ast.parse(file.read_text("utf-8"))]
+    for text in messages(tree, parameters_of(tree))
 ]
 
 

@@ -201,6 +201,16 @@ TUNERS = ("kernel_tuner_cache", "t4_results")
 GIVEN = ("--device", "made-gpu", "--base", "cu=10,engine=1000,memory=1000")
 
 
+@pytest.mark.parametrize("name", ["", "pmc_perf.csv"])
+def test_a_folder_of_rocprof_compute_says_its_gpu(
+    cli: Cli, data_folder: Path, tmp_path: Path, name: str
+) -> None:
+    """sysinfo.csv has 104 CUs and 1600 MHz of memory; it is found beside the counters."""
+    folder = data_folder / "cases4/23-rocprof-compute-folder"
+    told = cli("import", folder / name, "--base", "engine=1700", "-o", tmp_path / "t.csv")
+    assert "3 launches (means) on gfx90a at cu=104,engine=1700,memory=1600" in told
+
+
 def test_every_real_file_is_read_or_refused_in_one_line(
     cli: Cli, tmp_path: Path, data_folder: Path
 ) -> None:

@@ -1,7 +1,9 @@
 """import kernel-tuner: caches and T4 files written by hand in the tools' form, and real ones."""
 
+import bz2
 import gzip
 import json
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +104,12 @@ def t4(*values: tuple[int, str], **measurement: Any) -> dict[str, Any]:
     return {"results": results}
 
 
-def test_t4(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("packer", [gzip, bz2, lzma])
+def test_t4(cli: Cli, tmp_path: Path, packer: Any) -> None:
     """The median of 1, 3 and 2 ms; what is not 'correct' is left out."""
-    path, table = tmp_path / "convolution.json.gz", tmp_path / "t.csv"
+    path, table = tmp_path / "convolution.json.packed", tmp_path / "t.csv"
     document = t4((32, "correct"), (64, "compile"), (128, "correct"))
-    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+    path.write_bytes(packer.compress(json.dumps(document).encode()))
     given = ("--device", "a100-sxm4-40gb", "--base", "memory=1215,cu=108")
     assert "1 configuration that failed" in cli("import", "kernel-tuner", path, *given, "-o", table)
     assert (read(table).time_ms == 2).all()

@@ -171,7 +171,7 @@ def test_python_refuses_what_no_server_has(words: Words, asked: dict[str, Any], 
 
 def test_csv_has_a_row_for_each_clock(cli: Cli, words: Words) -> None:
     lines = cli(*words, "--format", "csv").splitlines()
-    assert lines[0].startswith("engine_mhz,is_measured,output_per_s,itl p50,itl p50_low,")
+    assert lines[0].startswith("engine_mhz,is_measured,output_per_s,output_per_s_low,")
     assert len(lines) == 1 + len(document(cli, *words)["server"]["clocks"])
 
 
@@ -381,7 +381,7 @@ def in_log(before: str, after: str, count: int = -1) -> Change:
         (in_log("power.draw.instant [W]", "other"), "does not show the board's power"),
         (
             in_log("clocks.current.sm [MHz]", "other"),
-            "log that too (clocks.sm), or give what was set, log-1320.csv@engine",
+            "log-1320.csv@engine=MHZ",
         ),
     ],
 )
@@ -549,11 +549,14 @@ def on_a_v100(folder: Path, results: str, *options: str) -> Words:
 
 
 def test_a_real_closed_load_is_no_rate(cli: Cli, data_folder: Path) -> None:
-    """Of 166 measured clocks 1035 MHz just keeps TPOT p50 of 7.909 ms; 1012 broke it."""
+    """Of 166 measured clocks 1035 MHz just keeps TPOT p50 of 7.909 ms; 1012 broke it.
+
+    1125 MHz keeps it though each of three sessions be 1.5 % off, by the interval (regression only).
+    """
     folder = data_folder / "cases4"
     asked = on_a_v100(folder, "5-vllm-rate100-served44-{}.json", "--slo", "tpot=1.1x@p50")
     found = document(cli, *asked)
-    assert [found[name]["set"]["engine_mhz"] for name in ("answer", "expected")] == [1057, 1027]
+    assert [found[name]["set"]["engine_mhz"] for name in ("answer", "expected")] == [1125, 1027]
     assert (found["server"]["load"], found["server"]["clients"]) == ("closed", 50)
     asked = on_a_v100(folder, "14-vllm-2024-no-start-times-{}.json.gz", "--slo", "itl=1.2x@p90")
     found = document(cli, *asked)
@@ -563,3 +566,86 @@ def test_a_real_closed_load_is_no_rate(cli: Cli, data_folder: Path) -> None:
     ]
     texts = note_texts(found)
     assert not any("no file lists" in text or "save-detailed" in text for text in texts)
+
+
+def test_a_reading_far_below_is_told_and_a_third_asked_for(cli: Cli, tmp_path: Path) -> None:
+    """700 of 1980 MHz is 0.35; as far from both lies the root of their product, 1177 MHz."""
+    asked = ["advise"]
+    for seed, mhz in enumerate((HIGH, 700.0)):
+        run = made.serve(SERVER, mhz, np.inf, COUNT, 16, seed)
+        asked += [*map(str, made.write(run, mhz, tmp_path)), *["--also"] * (mhz == HIGH)]
+    found = document(cli, *asked)
+    assert any("ran at 0.35 of the clock" in text for text in note_texts(found))
+    assert found["next"].endswith("run it at about 1177 MHz too: --also RESULT LOG.")
+
+
+def test_a_clock_that_a_power_limit_moves_is_taken_and_told(cli: Cli, words: Words) -> None:
+    """Swings of 4 % are refused of a clock that is free, see above; here the limit is drawn."""
+    run = made.serve(SERVER, HIGH, RATE, COUNT, None, 0)
+    log = Path(words[2])
+    header, *rows = log.read_text("utf-8").splitlines()
+    limited = [
+        f"{row.replace('1980 MHz', '1904 MHz') if n % 2 else row}, {run.power_w:.2f} W"
+        for n, row in enumerate(rows)
+    ]
+    held = log.with_name("held.csv")
+    held.write_text("\n".join([f"{header}, power.limit [W]", *limited]), encoding="utf-8")
+    found = document(cli, "advise", words[1], str(held), *words[3:])
+    assert found["base"]["engine_mhz"] == pytest.approx(1942, abs=4)
+    assert any("a power limit sets the clock at 1942" in text for text in note_texts(found))
+
+
+def test_requests_that_pile_up_without_start_times_are_told(cli: Cli, tmp_path: Path) -> None:
+    """More slowly served and slower by more than the clock, 1.5 times; made.serve says both."""
+    asked = write(tmp_path, 14.0)
+    for result in (asked[1], asked[4]):
+        in_result(start_times=[])(Path(result), tmp_path)
+    assert "more than the clock alone explains" in " ".join(cli(*asked).split())
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Words:
+    """Two clocks with 8 clients, and with 32."""
+    found = ["advise"]
+    for clients in (8, 32):
+        folder = tmp_path_factory.mktemp(f"with-{clients}")
+        found += [*write(folder, np.inf, clients=clients, count=200)[1:], "--also"]
+    return found[:-1]
+
+
+class TestNumbersOfClients:
+    """Two clocks with 8 clients and with 32, and what lies between."""
+
+    def test_cells_between_are_near_what_is_served(self, cli: Cli, asked: Words) -> None:
+        """A server with 16 clients, as made.serve has it, within 10 % and the interval."""
+        cells = document(cli, *asked)["server"]["loads"]
+        assert sorted({cell["clients"] for cell in cells}) == [8, 16, 32]
+        for mhz in (HIGH, LOW):
+            run = made.serve(SERVER, mhz, np.inf, 200, 16)
+            rate = float(str(made.result(run)["output_throughput"]))
+            [cell] = [c for c in cells if (c["clients"], c["engine_mhz"]) == (16, mhz)]
+            _, low, high = cell["tokens_per_joule"]
+            assert cell["output_per_s"][0] == pytest.approx(rate, rel=0.1)
+            assert low < rate / run.power_w < high
+            assert not cell["is_measured"]
+
+    def test_latencies_and_the_answer_are_of_the_first(self, cli: Cli, asked: Words) -> None:
+        alone = document(cli, *asked[:6])
+        assert document(cli, *asked)["answer"] == alone["answer"]
+
+    def test_text_and_csv_have_them(self, cli: Cli, asked: Words) -> None:
+        out = cli(*asked)
+        assert "Tokens/J with so many clients" in out
+        assert re.search(r"\n +MHz +8 +16 +32\n +1980 ", out)
+        assert max(map(len, out.splitlines())) <= 80
+        head, *rows = cli(*asked, "--format", "csv").splitlines()
+        assert head.startswith("clients,engine_mhz,is_measured,output_per_s,")
+        assert {row.split(",")[0] for row in rows} == {"8.0", "16.0", "32.0"}
+
+    def test_other_servers_are_refused(self, cli: Cli, asked: Words, tmp_path: Path) -> None:
+        changed = [*asked]
+        for place in (7, 10):
+            told = json.loads(Path(asked[place]).read_text("utf-8")) | {"model_id": "made/70B"}
+            changed[place] = str(tmp_path / f"{place}.json")
+            Path(changed[place]).write_text(json.dumps(told), encoding="utf-8")
+        assert "give results of one server" in cli.refused(*changed)

@@ -118,6 +118,8 @@ class TestAnswers:
         said = cli.refused("advise", fast, "--also", slow, *base)
         assert said.endswith("at which engine clock it ran: give slow.csv@engine=…")
         document = cli.json("advise", fast, "--also", f"{slow}@engine=1170", *base)
+        named = (f"{fast}@engine=1755", "--also", f"{slow}@engine=1170", "--base", "memory=2619")
+        assert cli.json("advise", *named)["answer"] == document["answer"]
         assert 900 < document["answer"]["at"]["engine_mhz"] < 1755
 
 

@@ -171,7 +171,7 @@ def test_one_kernel_that_cannot_be_profiled(folder: Path) -> None:
 def test_without_it_the_command_is_told(folder: Path) -> None:
     counters, [why] = collected(folder, MI210)
     assert counters == {}
-    assert "not on the path; --resume when it is; by hand: rocprofv3 --kernel-trace" in why
+    assert "not on the path; resume=True when it is; by hand: rocprofv3 --kernel-trace" in why
     launch = "-m mlscale.collect.measuring hip small copy_1m fma_1chain"
     assert why.count(launch) == 3  # a trace, and two passes of counters
 

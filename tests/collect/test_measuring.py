@@ -295,7 +295,7 @@ def test_a_folder_is_of_one_plan(tmp_path: Path) -> None:
     with refused("holds a collection with another power_s, kernels .*; ask for the same again"):
         recording.begin(tmp_path, replace(HIP, power_s=2.0, entries=()), resume=True)
     recording.finish(tmp_path, record)
-    with refused("holds a finished collection; continue with --resume, or name another folder"):
+    with refused("holds a finished collection; continue with resume=True, or name another folder"):
         recording.begin(tmp_path, HIP, resume=False)
 
 

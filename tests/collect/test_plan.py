@@ -22,7 +22,7 @@ class TestCounts:
 
     def test_asked_for(self) -> None:
         assert cu_counts((8, 132), GPU) == (8, 132)
-        with pytest.raises(InputError, match="--cu-counts 133: made has 132 CUs"):
+        with pytest.raises(InputError, match="cu_counts=133: made has 132 CUs"):
             cu_counts((133,), GPU)
 
     def test_a_device_that_cannot(self) -> None:

@@ -282,7 +282,7 @@ def test_a_named_feature_is_missing_where_its_counters_are(
 
 def test_a_gpu_without_peaks() -> None:
     kernel = profiles({name: [value] for name, value in COUNTERS.items()})
-    with refused(r"peaks of 'made-gpu'.*not in the device table; use --features raw or rates"):
+    with refused(r"peaks of 'made-gpu'.*not in the device table; use features='raw' or rates"):
         compute_features("utilisation", kernel, None)
 
 

@@ -123,8 +123,8 @@ class TestFindPredictor:
             ("mine:Missing", "mine has no 'Missing'"),
             ("mine:number", "'mine:number' is not a predictor"),
             ("mine:Unfinished", "'mine:Unfinished' lacks the methods fit, predict"),
-            ("not_there:Flat", "'not_there' of --predictor cannot .*: No module named 'not_there'"),
-            ("broken:Flat", "'broken' of --predictor cannot be imported: SyntaxError: .*syntax"),
+            ("not_there:Flat", "'not_there' of predictor= cannot .*: No module named 'not_there'"),
+            ("broken:Flat", "'broken' of predictor= cannot be imported: SyntaxError: .*syntax"),
             ("mine", "there is no predictor 'mine'; .*, or package.module:Class"),
         ],
     )

@@ -90,6 +90,19 @@ class TestOneRun:
         said = "no log can be written there (No such file or directory); name another with -o"
         assert message.endswith(f"none: {said}")
 
+    def test_a_folder_and_a_device_are_no_names_of_logs(
+        self, gpu: MadeGpu, capsys: Capture
+    ) -> None:
+        """A folder with a dot was told after the run; /dev/null became /dev/null.csv."""
+        Path("run.d").mkdir()
+        message = refuse(capsys, Path(), "measure", "-o", "run.d", *JOB)
+        assert "-o run.d: is a folder; give the name of a file to write" in message
+        assert not list(Path().glob("*.csv"))
+        _, err = succeed(capsys, "measure", "-o", "/dev/null", *JOB)
+        assert "replaced" not in err
+        assert not list(Path("/dev").glob("null*.csv"))
+        assert not list(Path().glob("*.csv"))
+
     def test_an_idle_gpu_is_told(self, gpu: MadeGpu, capsys: Capture) -> None:
         _, err = succeed(capsys, "measure", "-o", "log.csv", "--", "true")
         assert "M02: log.csv, GPU 0: has no busy span: gpu_utilisation is at most 0, the GPU" in err
@@ -235,7 +248,7 @@ class TestWhatIsAmiss:
     ) -> None:
         monkeypatch.setitem(sys.modules, "pynvml", None)
         message = refuse(capsys, Path(), "measure", *JOB)
-        assert message.endswith("needs pynvml; install it with: pip install 'mlscale[measure]'")
+        assert message.endswith("needs pynvml; install it with: pip install nvidia-ml-py")
 
     @pytest.mark.parametrize(
         ("words", "message"),

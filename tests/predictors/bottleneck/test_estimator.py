@@ -12,7 +12,7 @@ from synthetic.tidy import refused
 from mlscale import ConfigGrid, DataWarning, HardwareConfig, MeasuredPoint, Measurements
 from mlscale.predictors.bottleneck import training
 from mlscale.predictors.bottleneck.estimator import Bottleneck
-from mlscale.predictors.bottleneck.model import FLAG
+from mlscale.predictors.bottleneck.model import waiting_note
 
 MID = made.CLOCKS.mid
 GRID = ConfigGrid((16, 32), (700.0,), (700.0,))
@@ -93,12 +93,12 @@ class TestRecovery:
         other = Bottleneck(amplitude=1.0).fit(replace(made.measurements(24), device="titanx"), MID)
         other.learn_peaks(new, made.CLOCKS)
         surfaces = other.predict_interval(new, 0.9, made.CLOCKS)
-        assert [FLAG in own for own in surfaces.flags[:2]] == [False, True]
+        assert [waiting_note() in own for own in surfaces.flags[:2]] == [False, True]
         assert surfaces.high is not None
         lowest = made.CLOCKS.engine_mhz[0]
         assert surfaces.high[1, 0, 0, 0] >= MID.engine_mhz / lowest
         known = Bottleneck(amplitude=1.0).fit(made.measurements(24), MID)
-        assert FLAG not in known.predict_interval(new).flags[1]
+        assert waiting_note() not in known.predict_interval(new).flags[1]
 
     def test_a_trained_gpu_on_another_grid(self, trained: Bottleneck) -> None:
         """Its clock tables stay: on a part of the grid the curve is the same to the bit."""

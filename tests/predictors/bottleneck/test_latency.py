@@ -23,10 +23,10 @@ from mlscale.predictors.bottleneck.curve import (
     waiting_slowdown,
 )
 from mlscale.predictors.bottleneck.model import (
-    FLAG,
     FLUSHED_FLAG,
     SHORT_FLAG,
     holding_bounds,
+    waiting_note,
     waits,
 )
 
@@ -159,7 +159,7 @@ def test_intervals_reach_both_bounds_of_those_kernels_alone() -> None:
     ones = np.ones((2, *GRID.shape))
     surfaces = Surfaces(GRID, BASE, ones, ((), ()), 0.9 * ones, 1.1 * ones)
     wider = holding_bounds(surfaces, two_profiles(), use(memory=0.1, issue=0.2))
-    assert wider.flags == ((FLAG,), ())
+    assert wider.flags == ((waiting_note(),), ())
     assert wider.low is not None
     assert wider.high is not None
     assert wider.high[0, 0, 0, 0] == pytest.approx(4)

@@ -1,0 +1,29 @@
+"""How large the building may be. A change that needs more raises a number, with its reason here.
+
+- Package: 36,000 lines in 160 files were aimed at when 41,122 in 197 stood. That brought 40,563 in
+  161; readers that take no quantity in silence (+196), noise and clients of servers (+337), and
+  tuning in the loop (+732) were written since.
+- Tests: 36,000 were aimed at, 42,444 stood.
+- Tools, benchmarks, reproduction: 7,000 were aimed at, 7,601 stood; tuning needs 268 of these.
+"""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+BUDGETS = {  # lines, files
+    "package": (("mlscale",), 41_900, 163),
+    "tests": (("tests",), 40_800, 249),
+    "tools": (("tools", "benchmarks", "reproduction"), 7_550, 40),
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_nothing_grows_beyond_its_budget(name: str) -> None:
+    folders, most_lines, most_files = BUDGETS[name]
+    files = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+    assert lines <= most_lines
+    assert len(files) <= most_files
+    assert lines > 0.97 * most_lines, "the budget falls with what it holds: write the new number"
