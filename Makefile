@@ -63,6 +63,7 @@ reproduction: $(READY)
 	done
 	$(BIN)/python reproduction/runs.py
 	$(BIN)/python reproduction/servers.py
+	$(BIN)/python reproduction/tune.py
 
 # Runs the tutorials anew, in place.
 notebooks: $(READY)

@@ -55,6 +55,7 @@ add_module_names = False
 
 # Names of other libraries and of type variables: their documentation is elsewhere.
 nitpick_ignore_regex = [
+    (r"py:class", r"tuple\[float"),  # Sphinx parts an interval's type at its comma
     (r"py:.*", r"(numpy|np|pandas|pd|pa|pathlib|collections|typing|abc|argparse|os|sklearn)\b.*"),
     (
         r"py:.*",

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from mlscale.advice.sureness import REASONS
-from mlscale.notes import NOTES
+from mlscale.cli.explain import NOTES
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "notes.md"
 GROUPS = {
