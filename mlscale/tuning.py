@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from mlscale.advice.objectives import DELAYS
 from mlscale.api import Answer, advise
 from mlscale.data.devices import find_device
 from mlscale.data.points import SECOND_CLOCK
@@ -48,7 +49,6 @@ _LOCK_KEPT, _AS_FREE, _SAME = 1.03, 0.995, 0.01  # of a clock
 _MOST_SLOWED, _OTHER_S = 1.02, 60.0  # over the ratio of the clocks; how long to wait then
 _OVER, _CHANGED = 0.005, 0.1  # of a limit, and of the free step's time, after which to start anew
 _LONG_SEARCH_S, _STAYS = 600.0, 2  # times that a search may end in the free clock
-_TIMES = {"energy": 1, "edp": 2, "ed2p": 3, "power": 0}  # how often time counts, beside power
 _MEETING_STEPS, _MEETING_S = 20, 300.0
 _MEASURING = ("warming", "measuring", "checking")
 
@@ -81,9 +81,9 @@ def tune(
     percent = quantity(max_slowdown, "%") if isinstance(max_slowdown, str) else max_slowdown
     if percent is not None and not 0 <= percent < math.inf:
         raise InputError(f"max_slowdown is {max_slowdown}, which cannot be")
-    if minimize not in _TIMES:
-        raise InputError(f"minimize is one of {', '.join(_TIMES)}, not {minimize!r}")
-    if recheck is not None and not recheck > 0:
+    if minimize not in DELAYS:
+        raise InputError(f"minimize is one of {', '.join(DELAYS)}, not {minimize!r}")
+    if recheck is not None and not (isinstance(recheck, int | float) and recheck > 0):
         raise InputError(f"recheck is in minutes, or None for never, not {recheck}")
     recheck_s = math.inf if recheck is None else 60 * recheck
     goal = TuningGoal(percent, minimize, cautious, recheck_s, None if log is None else Path(log))
@@ -118,7 +118,7 @@ class StepReading:
 
     def cost(self, minimize: str) -> float:
         """What is to become least."""
-        return float(self.power_w * self.time_s ** _TIMES[minimize])
+        return float(self.power_w * self.time_s ** DELAYS[minimize])
 
 
 class Ranks:

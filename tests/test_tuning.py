@@ -382,7 +382,7 @@ class TestWhatStepsSay:
         assert mean_power_w(rows, np.array([[3.9, 6.1]])) == pytest.approx(300, rel=0.01)
 
     def test_power_that_no_sensor_tells(self) -> None:
-        with pytest.raises(InputError, match="no sensor tells its power"):
+        with pytest.raises(InputError, match="no sensor shows its power"):
             mean_power_w([(0.0, {}), (1.0, {})], np.empty((0, 2)))
 
 

@@ -22,7 +22,7 @@ OBJECTIVES = {**COSTS, "clock": "MHz"}
 WITHOUT_POWER = ("time", "clock")  # the objectives that need no power
 SAME = 1e-9  # two values closer than this, relatively, are equal
 
-_DELAYS = {"power": 0, "energy": 1, "edp": 2, "ed2p": 3}  # the power of time in an objective
+DELAYS = {"power": 0, "energy": 1, "edp": 2, "ed2p": 3}  # the power of time in an objective
 
 
 def objective_name(objective: str) -> str:
@@ -101,7 +101,7 @@ def objective_values(
         return np.broadcast_to(engine_mhz, np.shape(time_ms))
     if power_w is None:
         raise InputError(f"the objective '{objective}' needs power")
-    return np.asarray(power_w * time_ms ** _DELAYS[objective])
+    return np.asarray(power_w * time_ms ** DELAYS[objective])
 
 
 def require_objective(objective: str, known: Collection[str] = OBJECTIVES.keys()) -> None:

@@ -23,7 +23,7 @@ from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.wu import Wu
 from mlscale.studies.crossval import cross_validate, folds
 
-TIME = {"gtx980-low": 3.1, "gtx980-high": 2.9, "gtx1080ti": 2.0, "p100": 3.4}
+TIME = {"gtx980-low": 3.1, "gtx980-high": 3.0, "gtx1080ti": 2.0, "p100": 3.4}
 # 2.6 on P100 takes time learnt from all four tables (2.53); alone it is 2.66, in five folds 2.92.
 POWER = {"gtx980-low": 1.7, "gtx980-high": 2.1, "gtx1080ti": 1.6, "p100": 3.05}
 
