@@ -3,10 +3,11 @@
 import csv
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from mlscale.progress import Progress
 
 Capture = pytest.CaptureFixture[str]
 Rows = list[dict[str, Any]]
+Line = tuple[str, int]
 
 COMMANDS = ("train", "predict", "import", "study")
 DVFS = {"kernel": "appName", "engine_mhz": "coreF", "memory_mhz": "memF", "time_ms": "time/ms"}
@@ -221,3 +223,16 @@ def keys(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for one in value:
             yield from keys(one)
+
+
+def traced(files: Collection[str], at: Callable[[Line], object]) -> Callable[..., Any]:
+    """A trace function that calls at each line of these files, in any thread."""
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename not in files:
+            return None
+        if event == "line":
+            at((frame.f_code.co_filename, frame.f_lineno))
+        return trace
+
+    return trace

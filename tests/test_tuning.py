@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pytest
 import tune
+from command import Line, traced
 from synthetic import nvml
 from synthetic.made_gpu import put_in
 from synthetic.tuned_job import CALM, MadeBoard, MadeJob, World, made_curve
@@ -34,7 +35,6 @@ from mlscale.tuning import Tuner, TuningGoal
 
 CURVE = made_curve()
 TRACED = {tuning.__file__, sensors_steps.__file__}
-Line = tuple[str, int]
 
 
 @pytest.fixture(autouse=True)
@@ -292,7 +292,7 @@ class TestKilled:
             child = os.fork()
         if not child:
             with suppress(BaseException):
-                sys.settrace(traced(at))
+                sys.settrace(traced(TRACED, at))
                 for place, _ in enumerate(Tuner(made, TuningGoal(recheck_s=60), made)):
                     if place > 500:
                         break
@@ -338,19 +338,6 @@ class TestKilled:
     def test_at_every_line(self, tmp_path: Path, number: int) -> None:
         every = self.lines(tmp_path)
         print(f"{len(every)} lines, held at {self.killed(tmp_path, every, number)}")
-
-
-def traced(at: Callable[[Line], object]) -> Callable[..., Any]:
-    """A trace function that calls at each line of the tuner."""
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename not in TRACED:
-            return None
-        if event == "line":
-            at((frame.f_code.co_filename, frame.f_lineno))
-        return trace
-
-    return trace
 
 
 class TestWhatStepsSay:

@@ -11,10 +11,9 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
+from command import Line, traced
 from synthetic import nvml
 from synthetic.made_gpu import MadeGpu
 
@@ -25,26 +24,12 @@ from mlscale.sensors import clocks, log, program, recorder
 from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.clocks import given_back
 
-Line = tuple[str, int]
 TRACED = {module.__file__ for module in (measure, clocks, log, program, recorder)}
 PROGRAM = """\
 cd "$MADE_NVML"; : > begun
 until [ -e stop ] || [ "$(wc -c < reads)" -ge 8 ]; do sleep 0.01; done
 """  # of a shell
 WORDS = ("measure", "--at", "840", "--", "sh", "-c", PROGRAM)
-
-
-def traced(at: Callable[[Line], object]) -> Callable[..., Any]:
-    """A trace function that calls at each line of `measure`, in any of its threads."""
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename not in TRACED:
-            return None
-        if event == "line":
-            at((frame.f_code.co_filename, frame.f_lineno))
-        return trace
-
-    return trace
 
 
 def measured(at: Callable[[Line], object]) -> int:
@@ -54,8 +39,8 @@ def measured(at: Callable[[Line], object]) -> int:
     if not child:
         with suppress(BaseException):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            threading.settrace(traced(at))
-            sys.settrace(traced(at))
+            threading.settrace(traced(TRACED, at))
+            sys.settrace(traced(TRACED, at))
             main(WORDS)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
