@@ -5,8 +5,10 @@
 Parts: `simulated`, errors and intervals on 137 simulated servers by the aims; `limits`, clocks
 under limits of latency; `saturated`, servers of which nothing is said;
 `gaps`, percentiles of the gaps between tokens where all gaps are known; `real`, measured series,
-whose clocks are means under power caps; `sweeps`, vLLM over 166 clocks and DeepSeek-R1 on 8 GPUs,
-each of which counts once; `loads`, numbers of clients of the latter. Readings are at the highest
+whose clocks are means under power caps;
+`caps`, the same by power alone; `sweeps`, vLLM over 166 clocks and DeepSeek-R1 on 8 GPUs,
+each of which counts once; `loads`, numbers of clients of the latter;
+`power`, watts by another law, and the clocks that both advise. Readings are at the highest
 clock and two thirds of it.
 docs/howto/servers.md shows what they print.
 """
@@ -21,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, groupby
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +33,14 @@ from run_tables import csv_rows
 
 from mlscale import HardwareConfig, load
 from mlscale.advice.server import Estimate, LoadCell, ServerAdvice, Slo, advise_server
-from mlscale.advice.server_loads import interpolated
+from mlscale.advice.server_answer import interpolated
+from mlscale.advice.server_caps import advise_server_caps
 from mlscale.advice.server_readings import ServerReading
 from mlscale.arrays import Floats
 from mlscale.data.logs import PROFILE_KIND
-from mlscale.data.profiles import Profiles
+from mlscale.data.profiles import MeasuredPoint, Profiles
+from mlscale.model.shipped import model_for
+from mlscale.predictors.server_law import IDLE, Between
 from mlscale.readers.serving import ServingResult, read_result
 
 Row = dict[str, Any]
@@ -50,6 +56,7 @@ HEADER = ("", "mean |error| %", "mean error %", "90th", "90 % intervals hold %",
 SESSIONS = {"itl": 0.015, "tpot": 0.015, "ttft": 0.03, "W": 0.015, "tok/J": 0.02}  # as sweeps show
 GAP_SERVERS = 40
 SERVED = 0.98  # a long run that serves less of the rate of requests is saturated
+WAITS = 1.5  # or one whose TTFT p50 is so many times that of the reading
 
 
 def reading(
@@ -286,14 +293,17 @@ def gaps(report: Report) -> None:
 
 def saturated(report: Report) -> None:
     """Servers whose slow reading cannot serve the rate, and of how many nothing is said."""
-    withheld: dict[bool, list[bool]] = {True: [], False: []}
+    withheld: dict[str, list[bool]] = {}
     for server in servers():
         if not server["closed"]:
-            long = server["truth_long"][SLOW]["rate"] < SERVED * server["rate"]
-            withheld[long].append(bool(advice_on(server, []).withheld))
+            told, short = server["truth_long"][SLOW], server["measured"][SLOW]
+            serves = told["rate"] < SERVED * server["rate"]
+            waits = told["p50_ttft"] > WAITS * short["p50_ttft"]
+            for name, is_it in (("serves less", serves), ("waits longer", waits)):
+                place = name if is_it else f"not: {name}"
+                withheld.setdefault(place, []).append(bool(advice_on(server, []).withheld))
     rows = [
-        ("saturated" if is_it else "not", len(told), f"{100 * np.mean(told):.0f}")
-        for is_it, told in withheld.items()
+        (name, len(each), f"{100 * np.mean(each):.0f}") for name, each in sorted(withheld.items())
     ]
     header = ("slow reading, in a long run", "servers", "withheld %")
     report.rows("open load; aim: >= 80 % of the saturated are withheld", header, rows)
@@ -355,6 +365,38 @@ def real(report: Report) -> None:
             rows.append((name, what, len(mhz), f"{off.mean():.1f}", f"{off.max():.1f}"))
     header = ("", "", "clocks", "mean |error| %", "largest")
     report.rows("measured series, fixed clients; aim: <= 4 %", header, rows)
+
+
+def caps(report: Report) -> None:
+    """Errors of the same series by what they drew, as if no clock were known, between two thirds.
+
+    The caps that were set are taken for what was drawn.
+    """
+    series = {f"RTX PRO 6000, vLLM, {n}": series_of_vllm(n) for n in
+              ("phase1-dense-27b-n32", "phase1b-dense-27b-n1")}  # fmt: skip
+    series |= {f"RTX 3090, {n}": series_of_club(n) for n in ("decode 1 stream", "prefill")}
+    rows = []
+    for name, points in series.items():
+        points.sort(key=lambda point: -point[1])
+        slow = min(points, key=lambda point: abs(point[1] / points[0][1] - 2 / 3))
+        ends = [reading(nan, watts, result, watts) for _, watts, result in (points[0], slow)]
+        slos = [Slo(*one.split()) for one in sorted(slow[2].latencies_ms)]
+        found = advise_server_caps(ends, slos).clocks[::-1]
+        watts = np.array([clock.power_w.value for clock in found])
+        used = [p for p in points if 1.01 * slow[1] < p[1] < 0.99 * points[0][1]]
+        for slo in slos:
+            true = np.array([point[2].latency_ms(slo.name) for point in used])
+            at_w = [point[1] for point in used]
+            sides = [
+                np.array([getattr(clock.latency_ms[slo.name], side) or nan for clock in found])
+                for side in ("value", "low", "high")
+            ]
+            value, low, high = (np.interp(at_w, watts, np.nan_to_num(s, nan=s[1])) for s in sides)
+            off, held = 100 * np.log(value / true), (low <= true) & (true <= high)
+            told = (f"{np.abs(off).mean():.1f}", f"{off.mean():.1f}", f"{100 * held.mean():.0f}")
+            rows.append((name, slo.name, len(used), *told))
+    header = ("", "", "caps", "mean |error| %", "mean error %", "90 % intervals hold %")
+    report.rows("measured series under caps, by watts alone, fixed clients", header, rows)
 
 
 VLLM, DEEPSEEK = "vLLM, one GPU", "DeepSeek-R1, 8 GPUs"
@@ -486,6 +528,97 @@ def _load_cell(row: Row) -> LoadCell:
     return LoadCell(float(row["concurrency"]), float(row["engine_mhz"]), True, *told)
 
 
+SHARES = (0.7, 0.8, 0.85, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.96)
+
+
+def watts(advice: ServerAdvice, clocks: Floats, share: float) -> Floats:
+    """Watts (N,) at clocks by the law of runs, or by energy per token with an idle share of them.
+
+    share: of what the slow reading draws, 0 for the law of runs.
+    """
+    (fast, slow), found = advice.readings, curves(advice)
+    if share:
+        law = load("runs").lead.laws_["time"]
+        between = Between.at(law, clocks, fast.engine_mhz, slow.engine_mhz)
+        ends = np.array([(one.power_w, one.result.output_per_s) for one in (fast, slow)]).T
+        rates = at(found["tok/s"], found["MHz"], clocks)
+        return between.watts(*ends, rates, share)
+    times = [np.array([1e3 / one.result.output_per_s]) for one in (fast, slow)]
+    point = MeasuredPoint(slow.log.base, max(times), slow.log.power_w)
+    profiles = replace(fast.log, time_ms=times[0], points=(point,))
+    told = model_for(load("runs"), profiles).predict(profiles)["power"]
+    powers = profiles.base_power_w[0] * told.values[0, 0, :, 0]
+    return at(powers, np.array(told.grid.engine_mhz), clocks)
+
+
+def regret(advice: ServerAdvice, true: Truth, share: float) -> float:
+    """How far the advised clock's tokens per joule are below the best ones between readings [%].
+
+    share: as of `watts`. Of more than 10 clocks that were run the truth is a cubic through them.
+    """
+    found, inner = curves(advice), is_between(advice, true)
+    ends = [(r.engine_mhz, r.result.output_per_s, r.power_w) for r in advice.readings[::-1]]
+    drawn = watts(advice, found["MHz"], share)
+    drawn[[0, -1]] = [end[2] for end in ends]
+    best = found["MHz"][(found["tok/s"] / drawn).argmax()]
+    told = [*zip(true["MHz"][inner], (true["tok/s"] / true["W"])[inner], strict=True)]
+    clocks, costs = np.array(sorted([*told, *((mhz, made / w) for mhz, made, w in ends)])).T
+    if len(clocks) > 10:
+        costs = np.exp(np.polyval(np.polyfit(np.log(clocks), np.log(costs), 3), np.log(clocks)))
+    return float(100 * (1 - at(costs, clocks, best) / costs.max()))
+
+
+def power(report: Report) -> None:
+    """Errors of watts by the law of runs, and of energies per token that have an idle share.
+
+    Of a share that was taken, and of that which is best for all kinds of servers but the judged.
+    """
+    made = [(advice_on(server, []), truth(server)) for server in servers()]
+    kinds = {"simulated": [one for one in made if not one[0].withheld]}
+    kinds |= {VLLM: [*judged_of_vllm(False)], DEEPSEEK: [*judged_of_deepseek()]}
+    names = {"RTX PRO 6000": ("phase1-dense-27b-n32", "phase1b-dense-27b-n1"),
+             "RTX 3090": ("decode 1 stream", "prefill")}  # fmt: skip
+    for gpu, each in names.items():
+        kinds[gpu] = []
+        for name in each:
+            points = (series_of_club if gpu == "RTX 3090" else series_of_vllm)(name)
+            points.sort(key=lambda point: -point[0])
+            slow = min(points, key=lambda point: abs(point[0] / points[0][0] - 2 / 3))
+            true = {"MHz": np.array([point[0] for point in points])}
+            true["W"] = np.array([point[1] for point in points])
+            true["tok/s"] = np.array([point[2].output_per_s for point in points])
+            kinds[gpu].append((advised([reading(*points[0]), reading(*slow)], []), true))
+    off: dict[float, dict[str, float]] = {share: {} for share in (0.0, *SHARES)}
+    for kind, found in kinds.items():
+        for share, by_kind in off.items():
+            each_off = []
+            for advice, true in found:
+                inner = is_between(advice, true)
+                told = watts(advice, true["MHz"][inner], share)
+                each_off.append(100 * np.abs(np.log(told / true["W"][inner])))
+            by_kind[kind] = float(np.concatenate(each_off).mean())
+    rows = [
+        (f"idle share {share:g}" if share else "law of runs", *(f"{one[k]:.1f}" for k in kinds))
+        for share, one in off.items()
+    ]
+    for name, of_all in (("least mean", np.mean), ("least of the worst", np.max)):
+        ratios = {s: {k: off[s][k] / off[0.0][k] for k in kinds} for s in SHARES}
+        chosen = {
+            kind: min(SHARES, key=lambda s: of_all([ratios[s][k] for k in kinds if k != kind]))
+            for kind in kinds
+        }
+        told = (f"{off[chosen[kind]][kind]:.1f} ({chosen[kind]:g})" for kind in kinds)
+        rows.append((f"share of the others, {name}", *told))
+    report.rows("watts, mean |error| %", ("", *kinds), rows, "server-power")
+    rows = []
+    for share in (0.0, IDLE):
+        each = [np.mean([regret(*one, share) for one in found]) for found in kinds.values()]
+        rows.append(
+            (f"idle share {share:g}" if share else "law of runs", *(f"{e:.1f}" for e in each))
+        )
+    report.rows("regret of the clock of most tokens/J, mean %", ("", *kinds), rows)
+
+
 def sweeps(report: Report) -> None:
     """Errors and intervals on both sweeps of real servers."""
     judged = {
@@ -507,7 +640,9 @@ if __name__ == "__main__":
             "saturated": saturated,
             "gaps": gaps,
             "real": real,
+            "caps": caps,
             "sweeps": sweeps,
             "loads": loads,
+            "power": power,
         },
     )

@@ -1,8 +1,8 @@
 """How far off two readings of a server are, by the functions of the command that prints it.
 
 Bounds: the aims that the law was made for, on every fifth of the simulated servers and on series
-measured under power caps (MLSCALE_DATA); power of a rate of requests is 5.4 % off where 5 was
-aimed at, and percentiles of gaps of which no single one is known are left out.
+measured under power caps (MLSCALE_DATA); percentiles of gaps of which no single one is known are
+left out.
 """
 
 from pathlib import Path

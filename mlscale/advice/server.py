@@ -46,7 +46,7 @@ from mlscale.readers.serving import METRICS, STATISTICS, ServingResult
 
 MOST_OF_CAPACITY, SATURATED = 0.85, 0.95  # rate over that of all requests at once
 POOLS = {None: METRICS, "prefill": ("ttft",), "decode": ("itl", "tpot")}
-LEAST_SHARE = 0.5  # of a clock, at which the next reading is: below, times between are too short
+LEAST_SHARE = 0.5  # the next reading's clock over the last's: below, times between are too short
 LEAST_REQUESTS = {"p90": 200, "p95": 200, "p99": 1000}
 _FORM = re.compile(
     rf"\s*({'|'.join(METRICS)})\s*=\s*(.+?)(x?)\s*@\s*({'|'.join(STATISTICS)})\s*", re.IGNORECASE
@@ -95,7 +95,7 @@ def read_slos(said: str | Mapping[str, str]) -> tuple[Slo, ...]:
     for text in filter(str.strip, str(said).split(",")):
         if (parts := _FORM.fullmatch(text)) is None:
             raise InputError(
-                f"'{text}' is no limit; write ttft=500ms@p90, itl=50ms@p50 or tpot=1.1x@p90, of "
+                f"'{text}' is not a limit; write ttft=500ms@p90, itl=50ms@p50 or tpot=1.1x@p90, of "
                 f"{', '.join(STATISTICS)}"
             )
         metric, limit, is_times, statistic = parts.groups()
@@ -128,7 +128,8 @@ class ServerClock:
     """The server at one engine clock [MHz]: latencies by name [ms], power of all its GPUs [W].
 
     capacity_share: the rate of requests over the capacity, None where that is not known. breaks:
-    the limits that are expected to be broken there, by name.
+    the limits that are expected to be broken there, by name. cap_w: the power cap [W] of each GPU,
+    where that is set in place of a clock, which then is NaN.
     """
 
     engine_mhz: float
@@ -139,6 +140,12 @@ class ServerClock:
     tokens_per_joule: Estimate
     capacity_share: float | None
     breaks: tuple[str, ...] = ()
+    cap_w: float | None = None
+
+    @property
+    def setting(self) -> float:
+        """What is set here: the clock [MHz], or the cap [W]."""
+        return self.engine_mhz if self.cap_w is None else self.cap_w
 
     def broken(self, limits: Iterable[tuple[Slo, float]], is_sure: bool = False) -> tuple[str, ...]:
         """The limits [ms] that are broken here; is_sure: by the upper ends of the intervals."""
@@ -190,9 +197,19 @@ class ServerAdvice:
             return None
         return max(keeping, key=lambda clock: clock.tokens_per_joule.value)
 
-    def at(self, engine_mhz: float) -> ServerClock:
-        """The server at one of its clocks [MHz]."""
-        return next(one for one in self.clocks if one.engine_mhz == engine_mhz)
+    @property
+    def is_of_caps(self) -> bool:
+        """Whether power caps are set, not clocks."""
+        return self.base.is_of_cap
+
+    def at(self, setting: float) -> ServerClock:
+        """The server at one of its clocks [MHz], or under one of its caps [W]."""
+        return next(one for one in self.clocks if one.setting == setting)
+
+    def chosen(self, choice: Choice) -> ServerClock:
+        """The server at what is chosen."""
+        cap_w = choice.set.get("power_cap_w") or self.base.setting
+        return self.at(cap_w if self.is_of_caps else choice.engine_mhz)
 
     @property
     def further_mhz(self) -> int | None:
@@ -203,7 +220,7 @@ class ServerAdvice:
     @property
     def now(self) -> ServerClock:
         """The server at the base's clock."""
-        return self.at(self.base.engine_mhz)
+        return self.at(self.base.setting)
 
     @property
     def rate_per_s(self) -> float | None:
@@ -232,7 +249,8 @@ class ServerAdvice:
             np.array([energies_mj]),
             ends_w,
         )
-        return choice
+        cap = {"power_cap_w": clock.cap_w} if clock.setting != now.setting else {}
+        return replace(choice, set=cap) if self.is_of_caps else choice
 
 
 def advise_server(
@@ -259,8 +277,9 @@ def advise_server(
             f"{parameter('base', f'engine={base.engine_mhz:g}')}: that reading is not used: "
             f"{why_saturated(top, base)}; leave engine out of {parameter('base')}"
         )
-    shown = _shown(readings, slos, pool)
-    clocks, output_per_s, power_w = _run(model, used)
+    shown = shown_latencies(readings, slos, pool)
+    clocks, output_per_s = _run(model, used)
+    power_w = np.zeros(len(clocks))
     law = cast("Runs", model.lead).laws_["time"]
     has_kinds = is_rate and pool is None
     kinds = _kinds(used) if has_kinds else []
@@ -277,40 +296,43 @@ def advise_server(
         fast, slow = (one.engine_mhz for one in pair)
         inside = (clocks <= fast) & (clocks >= slow)
         between = Between.at(law, clocks[inside], fast, slow)
+        drawn_w = np.array([one.power_w for one in pair])
+        rates = np.array([one.result.output_per_s for one in pair])
+        power_w[inside] = between.watts(drawn_w, rates, output_per_s[inside])
         for row, slo in enumerate(shown):
             values = np.log([one.result.latency_ms(slo.name) for one in pair])
             logs[row, inside] = _latency(between, slo, values, is_rate, kinds[place : place + 2])
             midway = width(slo.metric, slo.percentile, is_rate)
             midway = ONE_KIND_WIDTH if slo in one_kind else midway
-            wide[row, inside] = between.half_width(midway, _noise(pair, slo, is_rate))
+            wide[row, inside] = between.half_width(midway, noise_of(pair, slo, is_rate))
         for row, (midway, noise) in enumerate(zip(run_widths, run_noises, strict=True)):
             run_wide[row, inside] = between.half_width(midway, noise)
     is_measured = np.isin(clocks, [one.engine_mhz for one in used])
     wide[:, is_measured] = run_wide[:, is_measured] = 0
-    ends = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
-    shares = _shares(ends, readings, capacity) if capacity else [None] * len(clocks)
+    whole = Between.at(law, clocks, top.engine_mhz, readings[-1].engine_mhz)
+    shares = _shares(whole, readings, capacity) if capacity else [None] * len(clocks)
     limits = tuple((slo, slo.most_ms(base.result.latency_ms(slo.name))) for slo in slos)
     names, at_clocks = [slo.name for slo in shown], []
     tokens_per_joule = output_per_s / power_w
     for at, mhz in enumerate(clocks):
         latencies = map(_estimate, np.exp(logs[:, at]), wide[:, at])
-        whole = (output_per_s[at], power_w[at], tokens_per_joule[at])
-        rate, watts, tokens = map(_estimate, whole, run_wide[:, at])
+        run = (output_per_s[at], power_w[at], tokens_per_joule[at])
+        rate, watts, tokens = map(_estimate, run, run_wide[:, at])
         by_name = dict(zip(names, latencies, strict=True))
         clock = ServerClock(
             float(mhz), bool(is_measured[at]), by_name, watts, rate, tokens, shares[at]
         )
         at_clocks.append(clock)
     told = tuple(replace(clock, breaks=clock.broken(limits)) for clock in at_clocks)
-    notes += _notes(readings, slos, one_kind)
+    notes += notes_of(readings, slos, one_kind)
     notes += [_unknown_capacity(readings)] if is_rate and not capacity else []
     return ServerAdvice(used, base, is_rate, pool, limits, told, withheld, tuple(notes))
 
 
-def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, Floats]:
-    """Clocks between the readings, tokens per second, and power of all GPUs; raises InputError.
+def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats]:
+    """Clocks between the readings, and tokens per second; raises InputError.
 
-    All (N,) [MHz], [1/s], [W]; of the clocks those that the GPU offers, the highest first.
+    Both (N,) [MHz], [1/s]; of the clocks those that the GPU offers, the highest first.
     """
     first, times_ms = used[0].log, [1e3 / one.result.output_per_s for one in used]
     points = []
@@ -322,8 +344,8 @@ def _run(model: Model, used: Sequence[ServerReading]) -> tuple[Floats, Floats, F
     found = model_for(model, profiles).predict(profiles)
     clocks = np.array(found.grid.engine_mhz)[::-1]
     kept = (clocks >= used[-1].engine_mhz) & (clocks <= used[0].engine_mhz)
-    slower, power = (found[q].values[:, 0, ::-1, 0][:, kept] for q in ("time", "power"))
-    return clocks[kept], 1e3 / (times_ms[0] * slower[0]), profiles.base_power_w @ power
+    slower = found["time"].values[0, 0, ::-1, 0][kept]
+    return clocks[kept], 1e3 / (times_ms[0] * slower)
 
 
 def _kinds(used: Sequence[ServerReading]) -> list[Kinds]:
@@ -345,7 +367,7 @@ def _latency(
     return np.asarray(values[0] + between.followed(ratio)[0])
 
 
-def _noise(pair: Sequence[ServerReading], slo: Slo, is_rate: bool) -> float:
+def noise_of(pair: Sequence[ServerReading], slo: Slo, is_rate: bool) -> float:
     """Standard deviation of the log of a latency between runs at one clock.
 
     Other requests add to it, but for a rate, at which all runs have the same ones.
@@ -354,7 +376,7 @@ def _noise(pair: Sequence[ServerReading], slo: Slo, is_rate: bool) -> float:
     sampled = OF_BLOCKS * float(np.sqrt(np.mean(np.square(spreads))))
     if np.isnan(sampled):
         sampled = sampled_noise(slo.metric, slo.percentile)
-    capped = CAPPED if any(one.is_capped for one in pair) else 0.0
+    capped = CAPPED if any(one.is_capped and not one.is_of_cap for one in pair) else 0.0
     return float(np.linalg.norm([SESSION[slo.metric], 0.0 if is_rate else sampled, capped]))
 
 
@@ -366,11 +388,13 @@ def _estimate(value: float, width: float) -> Estimate:
     return Estimate(float(value), low, high)
 
 
-def _shown(readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | None) -> list[Slo]:
+def shown_latencies(
+    readings: Sequence[ServerReading], slos: Sequence[Slo], pool: str | None
+) -> list[Slo]:
     """The limits, and the usual latencies of other kinds. Raises InputError on what files lack."""
     for slo in slos:
         if slo.metric not in POOLS[pool]:
-            raise InputError(f"a {pool} pool does not show {slo.metric}; leave that limit out")
+            raise InputError(f"a {pool} pool does not show {slo.metric}; omit that limit")
         for reading in readings:
             reading.result.latency_ms(slo.name)
     others = {*POOLS[pool]} - {slo.metric for slo in slos}
@@ -414,12 +438,12 @@ def _shares(
     return [float(share) for share in shares]
 
 
-def _notes(
+def notes_of(
     readings: Sequence[ServerReading], slos: Sequence[Slo], one_kind: set[Slo]
 ) -> list[Note]:
     """What to know of the readings."""
     notes, count = [], readings[0].result.completed
-    if capped := [one for one in readings if one.is_capped]:
+    if capped := [one for one in readings if one.is_capped and not one.is_of_cap]:
         at = " and ".join(f"{one.engine_mhz:g}" for one in capped)
         text = (
             f"a power limit sets the clock at {at} MHz, a mean that steps of all GPUs lag behind: "
@@ -437,7 +461,7 @@ def _notes(
     needed = {slo.name: LEAST_REQUESTS.get(slo.statistic, 0) for slo in slos}
     if names := [name for name, least in needed.items() if count < least]:
         text = f"{count:g} requests are too few for {', '.join(names)}; send {max(needed.values())}"
-        notes.append(Note("V02", f"{text}: till then its interval is no promise"))
+        notes.append(Note("V02", f"{text}: until then its interval is not reliable"))
     if names := [slo.name for slo in slos if slo in one_kind]:
         lacking = [one.result.source for one in readings if one.result.gaps_ms is None]
         why, mend = "no file lists the gaps between tokens", "run vLLM with --save-detailed"

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import inf, log
+from math import inf, isnan, log, nan
 from pathlib import Path
 
 import numpy as np
 
-from mlscale.data.grid import parse_settings
+from mlscale.advice.caps import refuse_unlike_limits
+from mlscale.data.devices import find_device
+from mlscale.data.grid import HardwareConfig, parse_settings
 from mlscale.data.logs import SAME_CLOCK
 from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import Profiles
@@ -17,6 +19,7 @@ from mlscale.errors import InputError
 from mlscale.parameters import parameter
 from mlscale.readers.busy_span import BusySpan, busy_span, limit_w, mean_of
 from mlscale.readers.given import Given
+from mlscale.readers.log_table import logged_run
 from mlscale.readers.monitor import Samples
 from mlscale.readers.reading import read as read_run
 from mlscale.readers.serving import MOST_GROWTH, ServingResult, read_result
@@ -53,8 +56,28 @@ class ServerReading:
 
     @property
     def engine_mhz(self) -> float:
-        """Its clock [MHz]."""
+        """Its clock [MHz]; NaN of a cap."""
         return self.log.base.engine_mhz
+
+    @property
+    def is_of_cap(self) -> bool:
+        """Whether it was read under a power cap, whatever the clock."""
+        return isnan(self.engine_mhz)
+
+    @property
+    def setting(self) -> float:
+        """Its clock [MHz], or its cap [W]."""
+        return self.log.power_cap_w if self.is_of_cap else self.engine_mhz
+
+    @property
+    def at(self) -> str:
+        """That in words: '1980 MHz'."""
+        return f"{self.setting:g} {'W' if self.is_of_cap else 'MHz'}"
+
+    @property
+    def power_w(self) -> float:
+        """What all its GPUs draw [W]."""
+        return nan if self.log.power_w is None else float(self.log.power_w.sum())
 
     @property
     def is_capped(self) -> bool:
@@ -62,10 +85,12 @@ class ServerReading:
         return supply_of_run(self.log).holds
 
 
-def read_readings(files: Sequence[Source], given: Given) -> list[ServerReading]:
+def read_readings(
+    files: Sequence[Source], given: Given, is_of_caps: bool = False
+) -> list[ServerReading]:
     """The readings of a result, its log, and so on, as they are given.
 
-    A log without clocks has them in its settings. Raises InputError.
+    A log without clocks has them in its settings; is_of_caps: none is needed. Raises InputError.
     """
     if len(files) % 2 or not files:
         further = parameter("also", "RESULT LOG")
@@ -75,27 +100,34 @@ def read_readings(files: Sequence[Source], given: Given) -> list[ServerReading]:
         if file.is_benchmark:
             told = f"is a benchmark's result, not the log of {result}"
             raise InputError(f"{file}: {told}; give each result its log: RESULT LOG")
-    readings = []
+    readings, read = [], _capped_reading if is_of_caps else _reading
     for result, file in zip(results, logs, strict=True):
-        base = {**given.base, **(parse_settings(file.settings) if file.settings else {})}
-        readings.append(_reading(read_result(result.file), file, replace(given, base=base)))
+        base = dict(given.base)
+        if file.tells_engine_clock:
+            base.pop("engine_mhz", None)  # it names one of the readings, perhaps another
+        base |= parse_settings(file.settings) if file.settings else {}
+        found = read_result(result.file)
+        _require_usable(found)
+        readings.append(read(found, file, replace(given, base=base)))
     return readings
 
 
 def in_order(given: Sequence[ServerReading]) -> list[ServerReading]:
     """Readings that can be compared, that of the highest clock first. Raises InputError."""
     first = given[0].result.source
-    readings = sorted(given, key=lambda reading: -reading.engine_mhz)
+    readings = sorted(given, key=lambda reading: -reading.setting)
     if len(readings) < 2:
+        what, at = ("power cap", "under") if readings[0].is_of_cap else ("clock", "at")
         raise InputError(
-            f"{first}: one clock does not show how latencies change with it; run the same at "
-            f"about two thirds of the clock too: {parameter('also', 'RESULT LOG')}"
+            f"{first}: one {what} does not show how latencies change with it; run the same {at} "
+            f"about two thirds of the {what} too: {parameter('also', 'RESULT LOG')}"
         )
     for upper, lower in pairwise(readings):
-        if upper.engine_mhz < (1 + APART) * lower.engine_mhz:
+        _require_same_load(upper, lower)
+        if upper.setting < (1 + APART) * lower.setting:
             raise InputError(
-                f"{lower.result.source}: ran at {lower.engine_mhz:g} MHz, {upper.result.source} at "
-                f"{upper.engine_mhz:g}: too close; run one at two thirds of the other"
+                f"{lower.result.source}: ran at {lower.at}, {upper.result.source} at {upper.at}: "
+                "too close; run one at two thirds of the other"
             )
         _require_alike(upper, lower)
     return readings
@@ -108,22 +140,25 @@ def base_of(
 
     first: the result that was given first. Raises InputError where no reading ran at that clock.
     """
-    asked_mhz = said.get("engine_mhz", readings[0].engine_mhz)
-    base = min(readings, key=lambda reading: abs(log(reading.engine_mhz / asked_mhz)))
-    if abs(asked_mhz / base.engine_mhz - 1) > SAME_CLOCK:
+    if readings[0].is_of_cap and "engine_mhz" in said:
+        named = parameter("base", f"engine={said['engine_mhz']:g}")
+        raise InputError(f"{named}: a power cap is advised without any clock; omit it")
+    asked_mhz = said.get("engine_mhz", readings[0].setting)
+    base = min(readings, key=lambda reading: abs(log(reading.setting / asked_mhz)))
+    if abs(asked_mhz / base.setting - 1) > SAME_CLOCK:
         raise InputError(
             f"{parameter('base', f'engine={asked_mhz:g}')}: no reading is at that clock; the "
-            f"nearest is {base.result.source}, at {base.engine_mhz:g} MHz"
+            f"nearest is {base.result.source}, at {base.at}"
         )
     if base.result.source != str(first):
-        warn_of_base(f"{base.result.source}, at {base.engine_mhz:g} MHz", str(first))
+        warn_of_base(f"{base.result.source}, at {base.at}", str(first))
     return base
 
 
-def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading:
-    """A result with its log, which must have a steady clock and power. Raises InputError."""
+def _require_usable(result: ServingResult) -> None:
+    """Raise InputError of a result that cannot be compared with another."""
     if result.failed > MOST_FAILED * result.sent:
-        told = f"{result.failed:g} of {result.sent:g} requests failed; run it where none does"
+        told = f"{result.failed:g} of {result.sent:g} requests failed; run it where none fail"
         raise InputError(f"{result.source}: {told}")
     if result.rate_per_s == inf and result.clients is None:
         raise InputError(
@@ -131,6 +166,30 @@ def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading
             "the queue; run with --request-rate or --max-concurrency, and give this as "
             f"{parameter('capacity')}"
         )
+
+
+def _capped_reading(result: ServingResult, file: Source, given: Given) -> ServerReading:
+    """A result with its log, which must have power and its limit. Raises InputError."""
+    run = logged_run(file.path, file.samples, given)
+    for samples, span in run.each:
+        _require_same_run(result, samples, span)
+    refuse_unlike_limits(run.log.source, run.unlike_caps)
+    if isnan(run.power_w) or isnan(run.lowest_cap_w):
+        lacking = "the board's power" if isnan(run.power_w) else "its power limit (power.limit)"
+        raise InputError(f"{file}: does not show {lacking}; log that too")
+    name = given.device or run.log.name
+    metadata = {"gpus": run.gpus, "power_limit_w": run.limit_to_put_back_w}
+    log = Profiles(
+        known.key if (known := find_device(name)) else name, HardwareConfig(0, nan, nan),
+        ("server",), ("server",), np.array([1e3 * result.duration_s]), np.array([run.power_w]),
+        (), np.empty((1, 0)), metadata, power_cap_w=run.lowest_cap_w,
+        gpu_count=len(run.each), hottest_gpu_ratio=run.hottest_gpu_ratio,
+    )  # fmt: skip
+    return ServerReading(result, log)
+
+
+def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading:
+    """A result with its log, which must have a steady clock and power. Raises InputError."""
     for samples in file.samples:
         if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
             continue
@@ -147,14 +206,11 @@ def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading
                 "lock it, and run again"
             )
         _require_same_run(result, samples, span)
-    has_clock = file.tells_engine_clock
-    if not has_clock and "engine_mhz" not in given.base:
-        told = "log that too (clocks.sm), or give what was set"
-        raise InputError(
-            f"{file}: does not show the engine clock; {told}, {file.path.name}@engine=MHZ"
-        )
-    base = {axis: mhz for axis, mhz in given.base.items() if axis != "engine_mhz" or not has_clock}
-    profiles = read_run([file], replace(given, base=base, time_ms=1e3 * result.duration_s))
+    if not file.tells_engine_clock and "engine_mhz" not in given.base:
+        told = f"log that too (clocks.sm), or give what was set, {file.path.name}@engine=MHZ"
+        caps = f"for runs under two power caps: {parameter('lever', 'cap')}"
+        raise InputError(f"{file}: does not show the engine clock; {told}; {caps}")
+    profiles = read_run([file], replace(given, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
         raise InputError(f"{file}: does not show the board's power; log that too")
     return ServerReading(result, profiles)
@@ -186,8 +242,8 @@ def _require_same_run(result: ServingResult, samples: Samples, span: BusySpan) -
         )
 
 
-def _require_alike(first: ServerReading, other: ServerReading) -> None:
-    """Raise InputError where two readings are of other servers, loads or requests, or swapped."""
+def _require_same_load(first: ServerReading, other: ServerReading) -> None:
+    """Raise InputError where two readings are of other servers or loads, or one."""
     one, two = first.result, other.result
     if (one.latencies_ms, one.duration_s) == (two.latencies_ms, two.duration_s):
         raise InputError(f"{two.source}: is a copy of {one.source}; give the file of the other run")
@@ -198,10 +254,16 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
     ]
     for name, ours in facts[0].items():
         if ours != (theirs := facts[1][name]):
+            its, our = (f"{x:.9g}" if isinstance(x, float) else x for x in (theirs, ours))
             raise InputError(
-                f"{two.source}: its {name} is {theirs}, that of {one.source} {ours}; run the same "
+                f"{two.source}: its {name} is {its}, that of {one.source} {our}; run the same "
                 "command, with one seed, at both clocks"
             )
+
+
+def _require_alike(first: ServerReading, other: ServerReading) -> None:
+    """Raise InputError where two readings are swapped, or of other requests."""
+    one, two = first.result, other.result
     both = one.latencies_ms.keys() & two.latencies_ms.keys()
     ratios = [two.latencies_ms[name] / one.latencies_ms[name] for name in both]
     ratio = min(_ratios_of_middles(one, two), default=max(ratios, default=1.0))
@@ -210,7 +272,7 @@ def _require_alike(first: ServerReading, other: ServerReading) -> None:
     if ratio < FASTER:
         raise InputError(
             f"{two.source}: takes {ratio:.2f} times as long as {one.source}, though the logs say "
-            f"{other.engine_mhz:g} and {first.engine_mhz:g} MHz; give each result the log of its "
+            f"{other.at} and {first.at}; give each result the log of its "
             "own run"
         )
     outputs = one.output_tokens or 1, two.output_tokens or 1
@@ -259,7 +321,7 @@ def why_saturated(first: ServerReading, slow: ServerReading) -> str:
         if result.load == "overloaded":
             return (
                 f"overloaded at {reading.engine_mhz:g} MHz, where it serves "
-                f"{result.request_per_s:.3g} of the {result.rate_per_s:g} requests/s that come"
+                f"{result.request_per_s:.3g} of the {result.rate_per_s:g} requests/s that arrive"
             )
         if growth > MOST_GROWTH:
             return (

@@ -32,14 +32,15 @@ WIDTHS = {
     True: {"itl": (2.5, 7.0, 10.0), "tpot": (3.6, 4.2, 6.0), "ttft": (5.0, 6.5, 10.5)},
     False: {"itl": (1.2, 1.5, 3.3), "tpot": (1.3, 1.5, 2.0), "ttft": (2.3, 4.2, 4.8)},
 }
-ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 22.0, 9.2, 9.5
+ONE_KIND_WIDTH, POWER_WIDTH, TOKENS_WIDTH = 22.0, 7.5, 8.0
 # Standard deviations of logs between runs of one server at one clock: the session's, and beside it
 # what other requests have, where no list of them tells it (as WIDTHS); of power and tokens/s.
 SESSION = {"itl": 0.015, "tpot": 0.015, "ttft": 0.03}
 SAMPLED = {"itl": (0.005, 0.025, 0.1), "tpot": (0.005, 0.04, 0.05), "ttft": (0.06, 0.08, 0.15)}
 OF_BLOCKS = 1.3  # times the spread that blocks of requests show, which are few
 POWER_NOISE, RATE_NOISE = 0.015, {True: 0.003, False: 0.015}
-RATE_WIDTH = {True: 0.5, False: 1.3}  # of tokens per second, as WIDTHS
+RATE_WIDTH = {True: 0.5, False: 1.3}  # as WIDTHS, for tokens per second
+IDLE = 0.92  # watts that go by the time, not by the token, of those of the slow reading
 CAPPED = 0.01  # beside SESSION, of a clock that a power limit sets: its mean overstates it
 USUAL, FURTHER = 2 / 3, 2.0  # clocks of WIDTHS, and the power of a longer way by which they widen
 Z90 = 1.645
@@ -87,6 +88,18 @@ class Between:
         runs = 1 + self.along**2 + (1 - self.along) ** 2
         midway *= max(1.0, self.slow / np.log(USUAL)) ** FURTHER
         return np.asarray(np.hypot(midway * self.off, 100 * Z90 * noise * np.sqrt(runs)))
+
+    def watts(
+        self, power_w: Floats, rates: Floats, rate: Floats, idle_share: float = IDLE
+    ) -> Floats:
+        """Power (N,) [W] where `rate` tokens/s (N,) are made, through that at the readings (2,).
+
+        A token takes idle watts over the rate, which are a share of those of the slow reading, and
+        energy that is straight in both logs.
+        """
+        idle_w = idle_share * power_w.min()
+        first, second = np.log((power_w - idle_w) / rates)
+        return np.asarray(idle_w + rate * np.exp(first + (second - first) * self.along))
 
     def followed(self, logs: Floats) -> Floats:
         """The law of time through ln R (K,): ln(Q / Q1), (K, N)."""

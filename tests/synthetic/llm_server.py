@@ -157,17 +157,36 @@ def result(run: Run, is_detailed: bool = True) -> dict[str, object]:
     return told
 
 
-def write(run: Run, mhz: float, folder: Path, is_detailed: bool = True) -> tuple[Path, Path]:
-    """The files of a run: the result, and a log of nvidia-smi with a sample each second."""
+def log_of(mhz: float, duration_s: float, power_w: float) -> str:
+    """A log of nvidia-smi with a sample each second."""
     rows = []
-    for second in range(int(run.duration_s) + 6):
-        busy = 3 <= second < run.duration_s + 3
-        watts, share = (run.power_w, 98) if busy else (IDLE_W, 0)
+    for second in range(int(duration_s) + 6):
+        busy = 3 <= second < duration_s + 3
+        watts, share = (power_w, 98) if busy else (IDLE_W, 0)
         stamp = f"2026/11/26 12:{second // 60:02}:{second % 60:02}.000"
         rows.append(
             f"{stamp}, 0, NVIDIA H100 80GB HBM3, {watts:.2f} W, {mhz:g} MHz, 2619 MHz, {share} %\n"
         )
+    return HEADER + "".join(rows)
+
+
+def write(run: Run, mhz: float, folder: Path, is_detailed: bool = True) -> tuple[Path, Path]:
+    """The files of a run: the result, and its log."""
     files = folder / f"bench-{mhz:g}.json", folder / f"log-{mhz:g}.csv"
     files[0].write_text(json.dumps(result(run, is_detailed)), encoding="utf-8")
-    files[1].write_text(HEADER + "".join(rows), encoding="utf-8")
+    files[1].write_text(log_of(mhz, run.duration_s, run.power_w), encoding="utf-8")
     return files
+
+
+def without_clocks(log: Path, cap_w: float) -> Path:
+    """Another log beside it, of the same samples without clocks, with a power limit [W]."""
+    header, *rows = (line.split(",") for line in log.read_text(encoding="utf-8").splitlines())
+    kept = [n for n, name in enumerate(header) if "clocks" not in name]
+    ends = [" power.limit [W]", *[f" {cap_w:.2f} W"] * len(rows)]
+    lines = [
+        ",".join([*(row[n] for n in kept), end])
+        for row, end in zip([header, *rows], ends, strict=True)
+    ]
+    file = log.with_name(f"capped-{log.name}")
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file

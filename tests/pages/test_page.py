@@ -23,9 +23,9 @@ from mlscale import ConfigGrid, Limits
 from mlscale.advice.caps import CapPoint
 from mlscale.data.datasets import path
 from mlscale.data.grid import AXES
+from mlscale.pages import surfaces
+from mlscale.pages.page import headline, page
 from mlscale.readers.source import Source
-from mlscale.report import surfaces
-from mlscale.report.page import headline, page
 
 A100 = {"engine_mhz": 1410, "memory_mhz": 1593}
 LOG = Path(__file__).parents[2] / "docs" / "logs" / "training-1755.csv"
@@ -159,7 +159,7 @@ class TestHeadline:
         answer = of_a_step().content
         stay = replace(answer, best=replace(answer.best, set={}))
         assert headline(stay) == "Stay: nothing better keeps the limits"
-        assert headline(replace(stay, limits=Limits())) == "Stay: nothing needs less energy"
+        assert headline(replace(stay, limits=Limits())) == "Stay: no setting needs less energy"
 
     def test_of_no_cap(self) -> None:
         answer = of_a_step().content
@@ -181,7 +181,7 @@ class TestTheFile:
         hashes = {}
         parts = {"script": ("state.js", "charts.js", "page.js"), "style": ("page.css",)}
         for kind, names in parts.items():
-            folder = files("mlscale.report")
+            folder = files("mlscale.pages")
             content = "".join(folder.joinpath(name).read_text("utf-8") for name in names)
             assert f"<{kind}>{content}</{kind}>" in text
             digest = hashlib.sha256(content.encode()).digest()

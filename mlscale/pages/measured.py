@@ -11,7 +11,7 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.data.surfaces import interpolate, run_in_sequence
 from mlscale.errors import InputError
-from mlscale.report.surfaces import run_at
+from mlscale.pages.surfaces import run_at
 
 Row = dict[str, Any]
 

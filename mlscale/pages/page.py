@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +24,22 @@ from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Costs, Terms
 from mlscale.advice.search import best_of_run, choices_at
 from mlscale.advice.sureness import REASONS
-from mlscale.advice.verdict import answer_lines, effects, nothing_better, places
+from mlscale.advice.verdict import (
+    answer_lines,
+    effects,
+    load_in_words,
+    nothing_better,
+    places,
+    side,
+)
 from mlscale.data.devices import known_device
 from mlscale.errors import InputError
 from mlscale.notes import Note
-from mlscale.report.surfaces import deflated, surfaces
-from mlscale.text import counted, rounded, share_in_percent, short_names
+from mlscale.pages.surfaces import deflated, surfaces
+from mlscale.text import counted, number, rounded, share_in_percent, short_names
+
+if TYPE_CHECKING:
+    from mlscale.advice.server import Estimate, ServerAdvice
 
 _POLICY = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; "
@@ -68,7 +79,7 @@ def page(runs: Sequence[PlainAnswer], measured: Sequence[Row] = ()) -> str:
 
 
 def _read(name: str) -> str:
-    return files("mlscale.report").joinpath(name).read_text(encoding="utf-8")
+    return files("mlscale.pages").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:
@@ -140,6 +151,8 @@ def headline(answer: PlainAnswer) -> str:
         >>> headline(answer)  # doctest: +SKIP
         'Set 1320 MHz: 4.8 % slower, 9.1 % less energy'
     """
+    if answer.server:
+        return _server_headline(answer, answer.server)
     best = answer.best
     if best is None and not answer.caps:
         return "No clock keeps the limits"
@@ -153,6 +166,20 @@ def headline(answer: PlainAnswer) -> str:
     said = effects(best, answer.objective, answer.is_bounded)
     words = f"Set {places(best.set, answer.base.config.cu_axis)}: {said}"
     return words if len(words.split()) <= _MOST_WORDS else words.rpartition(",")[0]
+
+
+def _server_headline(answer: PlainAnswer, server: "ServerAdvice") -> str:
+    """Of a server: 'Set 1545 MHz: 36 % more tokens per joule'."""
+    best = answer.best
+    if best is None:
+        return "Nothing is advised" if server.withheld else "Nothing keeps the limits"
+    at, unit = server.chosen(best), "W" if server.is_of_caps else "MHz"
+    if not best.set:
+        why = "nothing better keeps the limits" if server.limits else "nothing is better"
+        return f"Stay at {at.setting:g} {unit}: {why}"
+    ratio = at.tokens_per_joule.value / server.now.tokens_per_joule.value
+    said = side(100 * (ratio - 1), ("fewer tokens per joule", "more tokens per joule"))
+    return f"Set {at.setting:g} {unit}: {said}"
 
 
 def _head(answer: PlainAnswer, place: int) -> str:
@@ -179,7 +206,7 @@ def _head(answer: PlainAnswer, place: int) -> str:
 
 def _about(answer: PlainAnswer) -> str:
     """'28 kernels, 397 launches, 70.8 ms on A100 …, from 1410 / 1593 MHz: files'."""
-    workload, base = answer.workload, answer.base.config
+    workload, base, server = answer.workload, answer.base.config, answer.server
     device = known_device(answer.device or "")
     name = device.name if device else answer.device or "an unnamed GPU"
     several = f"{workload.gpu_count} x " * (workload.gpu_count > 1)
@@ -188,6 +215,8 @@ def _about(answer: PlainAnswer) -> str:
     if launches is not None:
         parts.append(f"{rounded(launches)} {'launch' if launches == 1 else 'launches'}")
     parts.append(_time(answer.base.time_ms))
+    if server:
+        parts = [server.base.result.model or "a server", load_in_words(server)]
     clocks = [f"{mhz:g}" for mhz in (base.engine_mhz, base.memory_mhz) if mhz > 0]
     start = f", from {' / '.join(clocks)} MHz" if clocks else ""
     return f"{', '.join(parts)} on {several}{name}{start}: {answer.name}"
@@ -203,7 +232,8 @@ def _chips(answer: PlainAnswer) -> str:
     """What unfolds: how sure the answer is, what else it says, the notes, and the next step."""
     folded = [(f"sure: {answer.sure}", _list([REASONS[code].words for code in answer.sure_why]))]
     if more := answer_lines(answer)[1:]:
-        folded.append(("bounds" if answer.is_bounded else "expected", _list(more)))
+        title = "bounds" if answer.is_bounded else "load" if answer.server else "expected"
+        folded.append((title, _list(more)))
     for severity in ("warning", "note"):
         notes = [note for note in answer.notes if note.severity == severity]
         told = [
@@ -236,7 +266,7 @@ def _list(lines: Sequence[str]) -> str:
 
 
 def _plain_kernels(answer: PlainAnswer) -> str:
-    """The kernels at the answer as a plain table."""
+    """The kernels at the answer, or a server's clocks, as a plain table."""
     rows = [["kernel", "% of run", "time", "energy"]]
     short = short_names([kernel.name for kernel in answer.kernels])
     for kernel in answer.kernels:
@@ -244,12 +274,25 @@ def _plain_kernels(answer: PlainAnswer) -> str:
         changes = (at.slowdown_percent, at.energy_percent) if at else (None, None)
         share = share_in_percent((kernel.share_percent or 0) / 100)
         rows.append([short[kernel.name], share, *map(_change, changes)])
+    where = "Between the measured clocks" if answer.server else "At the answer"
+    if server := answer.server:
+        rows = [
+            ["cap W" if server.is_of_caps else "MHz", *server.clocks[0].latency_ms, "W", "tokens/J"]
+        ]
+        for clock in server.clocks:
+            told = (*clock.latency_ms.values(), clock.power_w, clock.tokens_per_joule)
+            rows.append([f"{clock.setting:g}", *map(_with_ends, told)])
     body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}' for cell in row)}" for row in rows)
     said = " ".join(answer_lines(answer))
     return (
-        f"<p>{_text(said)}</p><p>At the answer (the interactive page needs JavaScript and a "
+        f"<p>{_text(said)}</p><p>{where} (the interactive page needs JavaScript and a "
         f"browser from mid 2024 or later):</p><table>{body}</table>"
     )
+
+
+def _with_ends(told: "Estimate") -> str:
+    ends = f" ({number(told.low, 3)} to {number(told.high, 3)})" if told.ends else ""
+    return f"{number(told.value, 3)}{ends}"
 
 
 def _change(percent: float | None) -> str:

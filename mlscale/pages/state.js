@@ -68,7 +68,7 @@ function inUnits(quantity, value) {
 }
 const share = (percent) => (percent == null ? "–" : percent < 0.05 ? "< 0.1" : percent.toFixed(1));
 
-// What the file carries: see mlscale/report/surfaces.py.
+// What the file carries: see mlscale/pages/surfaces.py.
 
 async function inflated(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));

@@ -103,6 +103,32 @@ function capTable() {
       "energy"), el("th", { class: "wide" }))), el("tbody", {}, rows))]));
 }
 
+// A server: tokens per joule over clock and clients, and its clocks as the document has them.
+function serverCards() {
+  const { server, answer, expected } = run().document, host = hostOf("heat");
+  const names = Object.keys(server.clocks[0].latency_ms);
+  const cells = (clock) => [...names.map((name) => [clock.latency_ms[name], name]),
+    [clock.power_w], [rateOf(clock)], [clock.tokens_per_joule]].map(([[value, low, high], name]) =>
+    el("td", { class: `n${clock.breaks.includes(name) ? " over" : ""}` }, digits(value, 3),
+      low != null && el("span", { class: "soft wide" }, ` ${digits(low, 3)} – ${digits(high, 3)}`)));
+  const rows = server.clocks.map((clock) => {
+    const at = settingOf(clock), isAnswer = settingAt(answer) === at;
+    const said = [isAnswer && "answer", settingAt(expected) === at && "expected",
+      clock.is_measured && "run", clock.breaks.length && `above ${clock.breaks.join(", ")}`];
+    return el("tr", { class: isAnswer ? "on" : null }, el("td", { class: "n" }, digits(at, 6)),
+      cells(clock), el("td", {}, said.filter(Boolean).join(", ")));
+  });
+  moves.push(loadMap(host));
+  const heads = [isCap() ? "cap [W]" : "MHz", ...names.map((name) => `${name} [ms]`), "W", "tokens/s", "tokens/J"];
+  return [el("section", { class: "card" }, el("div", { class: "title" }, el("h2", {},
+    `Tokens per joule over the ${isCap() ? "power cap" : "clock"}${server.loads ? " and clients" : ""}`), el("span",
+    { class: "soft" }, "stronger colour: more; ±: half of the 90 % interval; framed: the answer")),
+  host), el("section", { class: "card" }, el("h2", {}, `${isCap() ? "Power caps" : "Clocks"}${server.loads
+    ? `, ${digits(server.clients)} clients` : ""}`), el("div", { class: "scroll", tabindex: 0 },
+    el("table", {}, el("thead", {}, el("tr", {}, heads.map((head) => el("th", { class: "n" }, head)),
+      el("th"))), el("tbody", {}, rows))))];
+}
+
 // Numbers, sliders, buttons, and the command.
 
 function sliders() {
@@ -127,7 +153,7 @@ function limitSlider() {
       const max = +input.value > MAX_PERCENT ? null : +input.value;
       go({ max, ...(run().grid && advised(max)) });
     } });
-  return { node: el("label", {}, "at most slower by", value, input), move: () => {
+  return { node: el("label", {}, "slowdown limit", value, input), move: () => {
     input.value = S.max == null ? MAX_PERCENT + STEP : S.max;
     value.textContent = S.max == null ? "any" : `${digits(S.max, 3)} %`;
   } };
@@ -205,9 +231,10 @@ function sentences() {
   if (!power) lines.push("Power and energy are not known.");
   else if (!energy) lines.push("Energy is not known.");
   else if (!isBase && energy.high) {
-    lines.push(percentAt(energy, i, "high") < 0 ? "Energy falls within the whole interval."
-      : percentAt(energy, i, "low") > 0 ? "Energy rises within the whole interval."
-        : "Energy may not fall: 0 lies within the interval.");
+    lines.push(percentAt(energy, i, "high") < 0
+      ? "Energy goes down even at the worst end of the interval."
+      : percentAt(energy, i, "low") > 0 ? "Energy goes up even at the best end of the interval."
+        : "Energy may not go down: the interval contains 0.");
   }
   return lines.concat(run().measured.map(measuredSentence));
 }
@@ -307,9 +334,9 @@ function cards() {
         }
         go({ heat: name });
       } }, name)) : [];
-    const isKept = /[^0]/.test(run().grid.state) ? "; an outline is not offered" : "";
+    const isKept = /[^0]/.test(run().grid.state) ? "; outlined: not offered" : "";
     card("Both clocks", map, heat(map), what, el("span", { class: "soft" },
-      `stronger is more${isKept}`));
+      `stronger colour: more${isKept}`));
   }
   if (run().moving.includes("c") && run().moving[0] !== "c") {
     card(`Time over ${run().grid.cu_axis}`, overCus, curve(overCus, "time", "c"));
@@ -348,6 +375,7 @@ function build() {
     const caps = run().document.caps ? capTable() : null;
     if (isCapped(run())) parts.push(caps);
     if (run().grid) parts.push(explorer(), cards());
+    if (run().document.server) parts.push(...serverCards());
     if (!isCapped(run())) parts.push(caps);
     if (run().kernels.length) {
       const host = el("section", { class: "card kernels" });

@@ -348,3 +348,63 @@ function heat(host) {
     return () => filled(now, { x: left + S.e * cell - 1, y: top(S.m) - 1 }, []);
   });
 }
+
+// Tokens per joule of a server over its clock, and over the numbers of clients where several ran.
+const settingOf = (cell) => cell.power_cap_w ?? cell.engine_mhz;
+const isCap = () => isCapped(run());
+const unit = () => (isCap() ? "W" : "MHz");
+const settingAt = (choice) => choice && (isCap()
+  ? choice.set.power_cap_w ?? run().document.base.power_cap_w : choice.at.engine_mhz);
+const rateOf = (cell) => [cell.output_per_s, cell.output_range_per_s || []].flat();
+function loadMap(host) {
+  const { server, answer } = run().document, cells = server.loads || server.clocks;
+  const loads = [...new Set(cells.map((cell) => cell.clients))];
+  const clocks = [...new Set(cells.map(settingOf))].sort((a, b) => a - b);
+  const values = cells.map((cell) => Math.log(cell.tokens_per_joule[0]));
+  const low = Math.min(...values), span = Math.max(...values) - low || 1;
+  const within = ([, from, to], count = 3) =>
+    (from == null ? "" : ` (${digits(from, count)} to ${digits(to, count)})`);
+  const lines = (cell) => {
+    const [value, from, to] = cell.tokens_per_joule;
+    return [`${digits(settingOf(cell), 6)} ${unit()}${server.loads ? `, ${digits(cell.clients)} clients` : ""}`,
+      `${digits(value, 3)} tokens/J${within([value, from, to])}`,
+      `${digits(1 / value, 3)} J/token${within([1 / value, to && 1 / to, from && 1 / from])}`,
+      `${digits(rateOf(cell)[0], 3)} tokens/s${within(rateOf(cell))}`,
+      `${digits(cell.power_w[0], 3)} W${within(cell.power_w)}`,
+      cell.is_measured ? "run" : "between measured clocks"];
+  };
+  return chart(host, () => S.run, (_, width) => {
+    const left = server.loads ? 62 : 0, over = server.loads ? 24 : 0, tall = 46;
+    const named = new Set([settingAt(answer),
+      ...cells.filter((cell) => cell.is_measured).map(settingOf)]);
+    const room = Math.max(2, Math.floor((width - left) / 62) - named.size);
+    const evenly = new Set(Array.from({ length: room }, (_one, k) =>
+      Math.round(k * (clocks.length - 1) / (room - 1))));
+    const kept = clocks.filter((mhz, k) => evenly.has(k) || named.has(mhz));
+    const wide = (width - left - 8) / kept.length, height = over + loads.length * tall + 46;
+    const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img",
+      "aria-label": `tokens per joule over the ${isCap() ? "cap" : "clock"} and clients`, onpointerleave: hush });
+    const x = (mhz) => left + kept.indexOf(mhz) * wide;
+    const y = (load) => over + (loads.length - 1 - loads.indexOf(load)) * tall;
+    for (const cell of cells.filter((one) => kept.includes(settingOf(one)))) {
+      const [value, , high] = cell.tokens_per_joule, middle = x(settingOf(cell)) + wide / 2;
+      const depth = 0.06 + 0.5 * (Math.log(value) - low) / span, top = y(cell.clients);
+      root.append(draw("rect", { x: x(settingOf(cell)), y: top, width: wide - 1, height: tall - 1,
+        rx: 2, class: "cell", "fill-opacity": depth.toFixed(3),
+        onpointermove: (event) => tell(lines(cell), event.clientX, event.clientY) }),
+      label(middle, top + 20, digits(value, 3), "middle", "told"), label(middle, top + 36,
+        high == null ? "run" : `±${digits(100 * (high / value - 1), 2)} %`, "middle", "through"));
+    }
+    kept.forEach((mhz) => root.append(label(x(mhz) + wide / 2, height - 30, digits(mhz, 6), "middle")));
+    if (server.loads) {
+      loads.forEach((load) => root.append(label(left - 8, y(load) + 27, digits(load), "end")));
+      root.append(label(0, 12, "clients"));
+    }
+    root.append(label(width - 8, height - 6, isCap() ? "power cap [W]" : "engine clock [MHz]", "end"));
+    if (answer) {
+      root.append(draw("rect", { x: x(settingAt(answer)) - 1, y: y(server.loads && server.clients) - 1,
+        width: wide + 1, height: tall + 1, rx: 3, class: "now" }));
+    }
+    host.replaceChildren(root);
+  });
+}

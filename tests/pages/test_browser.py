@@ -12,15 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from report_pages import new_profiles, shown, trained
+from synthetic import llm_server
 
 import mlscale
 from mlscale.cli.main import main
 from mlscale.data.datasets import path
+from mlscale.pages.page import headline
+from mlscale.pages.page import page as page_text
 from mlscale.readers.source import Source
-from mlscale.report.page import headline
-from mlscale.report.page import page as page_text
 
 pytestmark = pytest.mark.slow
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -450,3 +452,26 @@ def test_300_kernels_move_without_lag(opened: Any, tmp_path: Path) -> None:
     )
     print(f"frame of 300 kernels: median {times[25]:.1f} ms, longest {times[-1]:.1f} ms")
     assert times[25] < MOST_MS
+
+
+def test_a_servers_map_has_each_cell_and_its_interval(opened: Any, tmp_path: Path) -> None:
+    """As many cells as have room, of two numbers of clients; what was run has no interval."""
+    words = []
+    for clients in (8, 16):
+        folder = tmp_path / str(clients)
+        folder.mkdir()
+        for seed, mhz in enumerate((1980.0, 1320.0)):
+            run = llm_server.serve(llm_server.Server(), mhz, np.inf, 100, clients, seed)
+            words += ["--also", *map(str, llm_server.write(run, mhz, folder))]
+    file = tmp_path / "page.html"
+    assert main(["report", *words[1:], "-o", str(file)]) == 0
+    for width, least in ((1400, 15), (390, 2)):
+        tab = opened(file, viewport={"width": width, "height": 1000})
+        rows = [tab.tab.locator("svg .cell").count() // 2, tab.tab.locator(".through").count() // 2]
+        assert rows[0] == rows[1] >= least
+        ends = tab.tab.locator(".through").all_text_contents()
+        assert ends.count("run") == 4
+        assert all(text.startswith("\u00b1") for text in ends if text != "run")
+        tab.tab.locator("svg .cell").first.hover()
+        assert "J/token" in tab.tab.inner_text("#tip")
+        assert tab.tab.locator("tr.on").count() == 1

@@ -43,6 +43,8 @@ def packed(factors: Floats) -> list[int | None]:
         logs = np.log(factors) / STEP
     is_known = np.isfinite(logs)
     differences = np.diff(np.rint(logs[is_known]), n=2, prepend=[0, 0]).astype(int)
+    if is_known.all():
+        return list(differences.tolist())
     numbers = iter(differences.tolist())
     return [next(numbers) if known else None for known in is_known.tolist()]
 
