@@ -7,10 +7,12 @@ up, measure windows of steps at clocks, ask `advise`, check, hold.
 import logging
 import math
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
@@ -21,7 +23,7 @@ from mlscale.advice.objectives import DELAYS
 from mlscale.api import Answer, advise
 from mlscale.data.devices import find_device
 from mlscale.data.points import SECOND_CLOCK
-from mlscale.errors import InputError
+from mlscale.errors import InputError, kept_notes
 from mlscale.files import write_text
 from mlscale.quantities import quantity
 from mlscale.sensors.boards import MEMORY, GpuBoard
@@ -40,14 +42,18 @@ State = Literal["warming", "measuring", "checking", "set", "stayed", "off"]
 Steps = Generator[None, None, None]
 
 _LOG = logging.getLogger(__name__)
+_TURN = threading.RLock()  # steps of several threads go one after the other
 _FREE = 0  # in place of a clock [MHz]: as the driver has it
 _WARM_STEPS, _MOST_WARM_STEPS, _STEADY = 5, 200, 0.03
 _SETTLE_STEPS, _SETTLE_S = 3, 2.0
 _ALIKE, _STANDARD_ERRORS, _ROUNDS, _TRIES, _WINDOWS = 0.02, 3.0, 3, 3, 5.5
 _SOME_MEMORY_MHZ = 1000.0  # where no sensor tells; it stays as it is
-_LOCK_KEPT, _AS_FREE, _SAME = 1.03, 0.995, 0.01  # of a clock
+_LOCK_KEPT, _AS_FREE, _SAME = 1.03, 0.995, 0.01  # times a clock
 _MOST_SLOWED, _OTHER_S = 1.02, 60.0  # over the ratio of the clocks; how long to wait then
-_OVER, _CHANGED = 0.005, 0.1  # of a limit, and of the free step's time, after which to start anew
+_OVER, _CHANGED = (
+    0.005,
+    0.1,
+)  # shares of a limit and of the free step's time, beyond which it starts anew
 _LONG_SEARCH_S, _STAYS = 600.0, 2  # times that a search may end in the free clock
 _MEETING_STEPS, _MEETING_S = 20, 300.0
 _MEASURING = ("warming", "measuring", "checking")
@@ -80,7 +86,7 @@ def tune(
     """
     percent = quantity(max_slowdown, "%") if isinstance(max_slowdown, str) else max_slowdown
     if percent is not None and not 0 <= percent < math.inf:
-        raise InputError(f"max_slowdown is {max_slowdown}, which cannot be")
+        raise InputError(f"max_slowdown must be 0 or more, or None, not {max_slowdown}")
     if minimize not in DELAYS:
         raise InputError(f"minimize is one of {', '.join(DELAYS)}, not {minimize!r}")
     if recheck is not None and not (isinstance(recheck, int | float) and recheck > 0):
@@ -167,7 +173,8 @@ class Tuner:
     def __init__(self, steps: Iterable[Any] | None, goal: TuningGoal, machine: Machine) -> None:
         self.state: State = "warming"
         self.answer: Answer | None = None
-        self.engine_mhz = self._asked_mhz = self._choice_mhz = _FREE
+        self.engine_mhz = self._asked_mhz = _FREE
+        self._choice_mhz: int | None = None  # until a search has ended
         self.readings: list[StepReading] = []
         self._steps, self._goal, self._machine = steps, goal, machine
         self._guard = ClockGuard()
@@ -198,7 +205,12 @@ class Tuner:
             self._attempt(self._open)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self.state in _MEASURING and self._choice_mhz is None:
+            _warn_once(
+                "mlscale: the loop ended before a clock was found; if epochs are short, use one "
+                "tuner for all of them: write 'with mlscale.tune(...) as tuner:' around them"
+            )
         self.close()
 
     def step(self, sync: bool = False) -> None:
@@ -206,13 +218,19 @@ class Tuner:
         if self._plan is not None:
             self._syncs = sync
             self._attempt(self._go_on)
+        elif not self._count and self.state != "off":
+            _warn_once(
+                "mlscale: step() does nothing yet: write 'with mlscale.tune(...) as tuner:' around "
+                "the loop"
+            )
 
     def close(self) -> None:
         """Put the clock back."""
-        if self._is_open and self.state != "off":
+        with _TURN:
+            was_open, self._is_open, self._plan = self._is_open, False, None
+            self._put_back()
+        if was_open and self.state != "off":
             self._tell_end()
-        self._is_open, self._plan = False, None
-        self._put_back()
 
     def hf(self) -> "StepCallback":
         """A callback for the Trainer of Hugging Face's transformers."""
@@ -225,15 +243,18 @@ class Tuner:
     # What must not harm the job.
 
     def _attempt(self, function: Callable[[], object]) -> None:
-        try:
-            function()
-        except Exception as error:
-            if self.state != "off":
-                why = str(error) or type(error).__name__
-                _LOG.warning("mlscale sets no clock, and the job goes on: %s", why)
-            self.state = "off"
-            self._plan = _wait() if self._ranks else None  # to tell the others
-            self._put_back()
+        with _TURN:
+            try:
+                function()
+            except BaseException as error:
+                was_off, self.state = self.state == "off", "off"
+                self._plan = _wait() if self._ranks else None  # to tell the others
+                self._put_back()
+                if not isinstance(error, Exception):  # as KeyboardInterrupt
+                    raise
+                if not was_off:
+                    why = str(error) or type(error).__name__
+                    _warn_once(f"mlscale sets no clock, and the job goes on: {why}")
 
     def _put_back(self) -> None:
         self.engine_mhz = self._asked_mhz = _FREE
@@ -246,7 +267,10 @@ class Tuner:
     def _open(self) -> None:
         self._ranks = self._ranks or Ranks.at_hand()
         self._boards = self._machine.boards(self._ranks is not None)
-        self._guard.open(self._boards)
+        with kept_notes() as notes:
+            self._guard.open(self._boards)
+        for told in filter(None, [*(note.text for note in notes), self._boards[0].takes_away]):
+            _LOG.info("mlscale: %s", told)
         self._before = [board.settings() for board in self._boards]
         self._machine.watch(self._boards[0])
         self._now_s = self._met_s = self._machine.now_s()
@@ -279,6 +303,7 @@ class Tuner:
             self._machine.watch(self._boards[0])
         if ranks.rank:
             self.state = "measuring" if is_measuring else "set" if mhz else "stayed"
+            self._choice_mhz = self._choice_mhz if is_measuring else mhz
 
     def _set(self, engine_mhz: int) -> None:
         for board, before in zip(self._boards, self._before, strict=True):
@@ -291,7 +316,7 @@ class Tuner:
     # The plan.
 
     def _lead(self) -> Steps:
-        if self.readings:  # of an earlier epoch
+        if self._choice_mhz is not None:  # of an earlier epoch
             yield from self._hold(self._choice_mhz)
             self._end_search()
         else:
@@ -356,17 +381,20 @@ class Tuner:
 
     def _search(self) -> Steps:
         """Measure free, at 0.6 of it and free again; then try what `advise` expects."""
-        self.state, self._choice_mhz = "measuring", _FREE
+        self.state, self._choice_mhz = "measuring", None
         free = yield from self._window(_FREE)
         for _ in range(_ROUNDS):
             slow = yield from self._window(self._nearest_mhz(SECOND_CLOCK * free.engine_mhz))
             first, free = free, (yield from self._window(_FREE))
             error_s = math.hypot(first.error_s, free.error_s)
             alike_s = max(_ALIKE * first.time_s, _STANDARD_ERRORS * error_s)
-            if abs(free.time_s - first.time_s) <= alike_s:
+            if abs(free.time_s - first.time_s) > alike_s:
+                continue
+            if not _is_disturbed(slow, free):
                 break
+            yield from self._until(self._now_s + _OTHER_S)
         else:
-            raise InputError("steps at one clock take longer and shorter: their time is not clear")
+            raise InputError("step times vary too much at one clock to compare clocks")
         time_s, power_w = (first.time_s + free.time_s) / 2, (first.power_w + free.power_w) / 2
         self.readings = [replace(free, time_s=time_s, power_w=power_w), slow]
         self.state = "checking"
@@ -390,8 +418,8 @@ class Tuner:
             if mhz > _AS_FREE * free.engine_mhz:
                 return _FREE
             found = yield from self._window(mhz)
-            if found.time_s > _MOST_SLOWED * free.time_s * free.engine_mhz / found.engine_mhz:
-                yield from self._hold(_FREE)  # no clock slows so much: something else runs
+            if _is_disturbed(found, free):
+                yield from self._hold(_FREE)
                 yield from self._until(self._now_s + _OTHER_S)
                 continue
             others = [one for one in self.readings if abs(one.engine_mhz / mhz - 1) > _SAME]
@@ -414,7 +442,7 @@ class Tuner:
         slowdown = nearest.time_s / free.time_s - 1
         if slowdown <= self._goal.limit:  # but it costs more
             return _FREE
-        share = 0.8 * self._goal.limit / slowdown  # of the way in 1 / clock
+        share = 0.8 * self._goal.limit / slowdown  # how far along in 1 / clock
         return self._nearest_mhz(1 / ((1 - share) / free.engine_mhz + share / nearest.engine_mhz))
 
     def _is_good(self, found: StepReading, more: float = 0.0) -> bool:
@@ -491,6 +519,17 @@ class Tuner:
             _LOG.info("mlscale: at %.0f MHz a step takes %.4g s at %.0f W", *told)
 
 
+@cache
+def _warn_once(text: str) -> None:
+    """Once in a process, as each epoch may have a tuner of its own."""
+    _LOG.warning("%s", text)
+
+
+def _is_disturbed(found: StepReading, free: StepReading) -> bool:
+    """Whether steps slowed more than their clock did: something else ran."""
+    return found.time_s > _MOST_SLOWED * free.time_s * free.engine_mhz / found.engine_mhz
+
+
 def _are_steady(medians_s: Sequence[float]) -> bool:
     return len(medians_s) > 1 and abs(medians_s[-1] / medians_s[-2] - 1) < _STEADY
 
@@ -507,7 +546,7 @@ class StepCallback:
     It has what both call that matters; the rest does nothing.
     """
 
-    state_key = "mlscale"
+    state_key = _legacy_state_key = "mlscale"  # under which Lightning looks into checkpoints
 
     def __init__(self, tuner: Tuner) -> None:
         self._tuner = tuner

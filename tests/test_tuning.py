@@ -4,16 +4,20 @@ Expected: of the clock that is found the made curve, whose best clock is known; 
 the closed form; else regression only.
 """
 
+import faulthandler
 import logging
 import math
 import os
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,6 +44,7 @@ TRACED = {tuning.__file__, sensors_steps.__file__}
 @pytest.fixture(autouse=True)
 def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    tuning._warn_once.cache_clear()
 
 
 def job(step_s: float = 0.3, world: World = CALM, seed: int = 0) -> MadeJob:
@@ -98,6 +103,15 @@ class TestTheClockThatIsFound:
         assert tuner.readings[0].time_s == pytest.approx(0.45, rel=0.01)
         assert 1.03 < CURVE.time(mhz) < 1.055
 
+    @pytest.mark.parametrize("window", range(3))
+    def test_is_found_beside_another_job_for_a_minute(self, window: int) -> None:
+        """Within the first free window, the slow one, or the second free one: steps of 2 s."""
+        made = job(2.0, replace(CALM, other=0.5))
+        made.other_s = 30.0 + 28 * window
+        tuner, mhz = run(made, 900)
+        assert tuner.state == "set"
+        assert 1.02 < CURVE.time(mhz) < 1.053
+
     def test_is_the_free_one_where_steps_follow_the_clock(self) -> None:
         """All of the time follows the clock, and a limit of 0.2 % leaves none."""
         tuner, mhz = run(MadeJob(MadeBoard(made_curve(1.0)), 0.3), 400, max_slowdown_percent=0.2)
@@ -126,15 +140,103 @@ class TestNothingHarmsTheJob:
         assert len(told) == 1
         assert said in told[0]
 
+    def test_each_epoch_with_a_tuner_of_its_own(self, caplog: pytest.LogCaptureFixture) -> None:
+        made = job()
+        made.board.may_set = False
+        self.off(made, caplog, "no permission to set its clocks")
+        self.off(made, caplog, "no permission to set its clocks")
+
     def test_without_permission(self, caplog: pytest.LogCaptureFixture) -> None:
         made = job()
         made.board.may_set = False
-        self.off(made, caplog, "you may not set its clocks")
+        self.off(made, caplog, "no permission to set its clocks")
 
-    def test_without_a_gpu(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps_of(self, tuner: Tuner, caplog: pytest.LogCaptureFixture) -> str:
+        """The one line that tells why nothing is set; every step runs."""
+        assert [*tuner] == [0, 1, 2, 3, 4]
+        assert tuner.state == "off"
+        [told] = caplog.messages
+        return told
+
+    def test_without_a_gpu(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
         monkeypatch.setitem(sys.modules, "pynvml", None)
         monkeypatch.setitem(sys.modules, "amdsmi", None)
-        assert [*mlscale.tune(range(5))] == [0, 1, 2, 3, 4]
+        assert "needs pynvml" in self.steps_of(mlscale.tune(range(5)), caplog)
+
+    @pytest.mark.parametrize(
+        ("special", "said"),
+        [({"mig": 1}, "is divided (MIG)"), ({"no_permission": 1}, "no permission to set")],
+    )
+    def test_on_a_gpu_that_is_not_set(
+        self,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+        special: dict[str, int],
+        said: str,
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        gpu = put_in(tmp_path, monkeypatch)
+        gpu.special(**special)
+        assert said in self.steps_of(mlscale.tune(range(5)), caplog)
+        assert gpu.locked_mhz is None
+
+    def test_beside_another_tuner(self, caplog: pytest.LogCaptureFixture) -> None:
+        made = job()
+        with Tuner(None, TuningGoal(), made) as first:
+            told = self.steps_of(Tuner(range(5), TuningGoal(), made), caplog)
+            assert first.state == "warming"
+        assert "another mlscale holds its clocks" in told
+
+    @pytest.mark.parametrize("word", ["", "0", "1"])
+    def test_the_gpu_is_that_of_the_process(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+    ) -> None:
+        """Where torch computes, unless it is named."""
+        monkeypatch.chdir(tmp_path)
+        put_in(tmp_path, monkeypatch).special(gpus=2)
+        cuda = SimpleNamespace(is_initialized=lambda: True, current_device=lambda: 1)
+        cuda.get_device_properties = lambda number: SimpleNamespace(uuid=f"made-{number}")
+        monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+        [board] = sensors_steps.Machine(word or None).boards(is_rank=False)
+        assert board.index == (word or "1")
+
+    def test_waits_for_the_gpu_where_that_is_asked_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After each step of a window, not later."""
+        made, waited = job(world=replace(CALM, ahead=30)), list[str]()
+
+        def synchronize() -> None:
+            waited.append(tuner.state)
+            made.wait(made.queued)
+
+        cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=synchronize)
+        distributed = SimpleNamespace(is_available=lambda: False)
+        torch = SimpleNamespace(cuda=cuda, distributed=distributed)
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        with Tuner(None, TuningGoal(), made) as tuner:
+            for _ in range(600):
+                made.run_step()
+                tuner.step(sync=True)
+            assert tuner.state == "set"
+            assert 1.03 < CURVE.time(tuner.engine_mhz) < 1.053
+        assert set(waited) == {"measuring", "checking"}
+        assert len(waited) < 80
+
+    def test_several_gpus_are_set_alike(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made, second = job(), MadeBoard(CURVE)
+        second.uuid = "second"
+        monkeypatch.setattr(made, "boards", lambda _: [made.board, second])
+        with Tuner(None, TuningGoal(), made) as tuner:
+            for _ in range(300):
+                made.run_step()
+                tuner.step()
+                assert second.locked_mhz == made.board.locked_mhz
+            assert second.locked_mhz == tuner.engine_mhz > 0
+        assert second.locked_mhz == 0
 
     @pytest.mark.parametrize("holds", range(2))
     def test_a_gpu_that_is_lost(self, holds: int, caplog: pytest.LogCaptureFixture) -> None:
@@ -153,7 +255,7 @@ class TestNothingHarmsTheJob:
 
     def test_steps_whose_time_is_not_clear(self, caplog: pytest.LogCaptureFixture) -> None:
         """Each free window is slower than the one before."""
-        self.off(job(0.3, World(0.001, 0, 0, 0, 20.0, 0, 0, 0, 0)), caplog, "not clear")
+        self.off(job(0.3, World(0.001, 0, 0, 0, 20.0, 0, 0, 0, 0)), caplog, "vary too much")
 
     def test_the_clock_is_put_back_at_every_end(self) -> None:
         made = job()
@@ -182,6 +284,113 @@ class TestNothingHarmsTheJob:
             made.run_step()
             assert place < 2 or made.board.locked_mhz == found
 
+    @pytest.mark.parametrize(("steps", "state"), [(40, "measuring"), (90, "checking")])
+    def test_a_search_that_an_epoch_ended_begins_anew(
+        self, steps: int, state: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        made, epoch = job(), [0] * steps
+        tuner = Tuner(epoch, TuningGoal(), made)
+        for _ in range(2):
+            for _ in tuner:
+                made.run_step()
+            assert (tuner.state, made.board.locked_mhz) == (state, 0)
+        assert caplog.text.count("the loop ended before a clock was found") == 1
+        epoch += [0] * 300
+        for _ in tuner:
+            made.run_step()
+        assert (tuner.state, made.board.locked_mhz) == ("set", 0)
+
+    def test_short_epochs_within_one_block(self) -> None:
+        """As the warning advises."""
+        made = job()
+        with Tuner(range(40), TuningGoal(), made) as tuner:
+            for _ in range(8):
+                for _ in tuner:
+                    made.run_step()
+            assert tuner.state == "set"
+        assert made.board.locked_mhz == 0
+
+    def test_steps_without_a_block_are_told_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        made = job()
+        tuner = Tuner(None, TuningGoal(), made)
+        for _ in range(3):
+            tuner.step()
+        assert caplog.text.count("step() does nothing yet") == 1
+
+    def test_an_interrupt_that_the_job_catches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """In the middle of setting a clock, and as it opens: all is as before, and stays so."""
+        made = job()
+        with Tuner(None, TuningGoal(), made) as tuner:
+            with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+                patch.setattr(made.board, "_write", lambda _: signal.raise_signal(signal.SIGINT))
+                for _ in range(100):
+                    made.run_step()
+                    tuner.step()
+            tuner.step()
+            assert (tuner.state, made.board.locked_mhz) == ("off", 0)
+        monkeypatch.setattr(made, "watch", lambda _: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            Tuner(None, TuningGoal(), made).__enter__()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+    def test_steps_from_several_threads(self) -> None:
+        """One after the other: none sets a clock after the end."""
+        made = job()
+        tuner = Tuner(None, TuningGoal(), made)
+
+        def loop() -> None:
+            for _ in range(100):
+                with running:
+                    made.run_step()
+                tuner.step()
+            tuner.close()
+
+        running = threading.Lock()
+        with tuner:
+            threads = [threading.Thread(target=loop) for _ in range(4)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+        assert made.board.locked_mhz == 0
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+    def test_handlers_that_python_does_not_know_are_kept(self, tmp_path: Path) -> None:
+        """faulthandler's, which shows where the process is, and lets it go on."""
+        with (tmp_path / "shown").open("w") as shown:
+            faulthandler.register(signal.SIGUSR1, file=shown)
+            try:
+                with Tuner(None, TuningGoal(), job()):
+                    os.kill(os.getpid(), signal.SIGUSR1)
+            finally:
+                faulthandler.unregister(signal.SIGUSR1)
+        assert "most recent call first" in (tmp_path / "shown").read_text()
+
+    def test_warnings_that_are_errors(self, caplog: pytest.LogCaptureFixture) -> None:
+        """As by python -W error; an earlier process was killed, which is a note."""
+        made = job()
+        with warnings.catch_warnings(action="ignore"):
+            if not (killed := os.fork()):
+                with Tuner(None, TuningGoal(), made):
+                    os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(killed, 0)
+        drawn = np.random.get_state()[1].copy()  # noqa: NPY002
+        with warnings.catch_warnings(action="error"), caplog.at_level(logging.INFO):
+            tuner, _ = run(made, 300)
+        assert tuner.state == "set"
+        assert "an earlier run was killed" in caplog.text
+        assert (np.random.get_state()[1] == drawn).all()  # noqa: NPY002
+
+    def test_a_logger_that_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        made = job()
+        made.board.breaks_after = 1
+        monkeypatch.setattr(logging.getLogger("mlscale.tuning"), "warning", lambda *_: 1 / 0)
+        with suppress(ZeroDivisionError), Tuner(None, TuningGoal(), made) as tuner:
+            for _ in range(200):
+                made.run_step()
+                tuner.step()
+        assert made.board.locked_mhz == 0
+
     def test_workers_that_were_forked_hold_and_put_back_nothing(self) -> None:
         """As a loader's: one that is terminated, and one that lives on into the next epoch."""
         made = job()
@@ -206,7 +415,7 @@ class TestNothingHarmsTheJob:
     def test_what_it_takes_is_told_before(self, caplog: pytest.LogCaptureFixture) -> None:
         """At 20 s a step: 5.5 windows of 13 steps are 24 minutes."""
         run(job(20.0), 400)
-        [told] = [one for one in caplog.records if one.levelno == logging.WARNING]
+        [told] = [one for one in caplog.records if "steps take" in one.getMessage()]
         assert "steps take 20 s; to find a clock takes about 23.9 min" in told.getMessage()
 
     def test_a_step_costs_little(self) -> None:
@@ -222,6 +431,7 @@ class TestNothingHarmsTheJob:
                 for _ in range(1000):
                     tuner.step()
                 took_s.append((time.perf_counter() - begun_s) / 1000)
+        print(f"step() takes {1e6 * min(took_s):.1f} us")
         assert min(took_s) < 20e-6
 
     @pytest.mark.parametrize(
@@ -273,6 +483,7 @@ def test_by_the_library_of_nvidia(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 break
         assert tuner.state == "set"
         assert gpu.marker.exists()
+        assert not InTurn.live, "nothing is sampled any more"
         assert gpu.locked_mhz == tuner.engine_mhz
     assert {None, 840} < held
     assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)

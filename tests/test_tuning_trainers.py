@@ -176,4 +176,8 @@ class TestCallbacks:
         else:
             trainer.fit(Module(), loader)
             assert (len(held), tuner.state) == (300, "set")
+            trainer.save_checkpoint(tmp_path / "kept.ckpt")
+            trainer.fit_loop.max_epochs = 2
+            trainer.fit(Module(), loader, ckpt_path=tmp_path / "kept.ckpt")
+            assert (len(held), held[-1]) == (600, held[299])
         assert made.board.locked_mhz == 0

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,10 @@ from mlscale.sensors.log import Samples, at_work
 from mlscale.sensors.program import ending_signals
 from mlscale.sensors.recorder import Recorder
 
-LEAST_STEPS, LEAST_S = 10, 3.0  # of a window
+LEAST_STEPS, LEAST_S = 10, 3.0  # a window holds so many, and lasts so long
 _MOST_STEPS, _MOST_ODD_STEPS, _ERROR = 40, 120, 0.01
 _LONG, _WAITS = 3.0, 3  # medians of a step that waits; how many tell a loop that waits
-_PAUSE = 0.25  # of a step, by which one that holds a pause is longer
+_PAUSE = 0.25  # share of a step by which one that holds a pause is longer
 
 
 def step_time(ends_s: Sequence[float]) -> tuple[float, float, Floats]:
@@ -82,9 +83,9 @@ def is_enough(ends_s: Sequence[float]) -> bool:
 
 
 def mean_power_w(rows: Samples, left_out: Floats) -> float:
-    """Of samples but for what is left out, by the counter of energy where there is one.
+    """Of samples outside what is left out, by the energy counter if there is one.
 
-    Raises InputError where no sensor tells.
+    Raises InputError if no sensor shows power.
     """
     times = np.array([seconds for seconds, _ in rows])
     joules = np.array([sample.get(ENERGY, math.nan) for _, sample in rows])
@@ -100,7 +101,7 @@ def mean_power_w(rows: Samples, left_out: Floats) -> float:
 
 
 def mean_engine_mhz(rows: Samples) -> float:
-    """The engine clock while the GPU worked; NaN where no sensor tells."""
+    """The engine clock while the GPU worked; NaN if no sensor shows it."""
     told = [sample[ENGINE] for _, sample in at_work(rows) or rows if ENGINE in sample]
     return sum(told) / len(told) if told else math.nan
 
@@ -141,6 +142,17 @@ class Machine:
         self._stack.close()
 
 
+def _caught_elsewhere() -> set[int]:
+    """Signals with a handler that Python does not know, as by faulthandler.register."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:  # another system
+        return set()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    numbers = {number for number in signal.valid_signals() if caught >> number - 1 & 1}
+    return {number for number in numbers if signal.getsignal(number) is signal.SIG_DFL}
+
+
 class ClockGuard:
     """Lets boards be set, and puts them back whatever ends this process.
 
@@ -155,7 +167,7 @@ class ClockGuard:
     def open(self, boards: Sequence[GpuBoard]) -> None:
         """Let the boards be set. Raises InputError where they may not be."""
         if threading.current_thread() is threading.main_thread():
-            for number in ending_signals():
+            for number in {*ending_signals()} - _caught_elsewhere():
                 self._handlers[number] = signal.signal(number, self._received)
         atexit.register(self.close)
         with self._undisturbed():
@@ -171,7 +183,8 @@ class ClockGuard:
                 self._stack.close()
         finally:
             atexit.unregister(self.close)
-            for number, before in self._handlers.items():
+            is_main = threading.current_thread() is threading.main_thread()
+            for number, before in self._handlers.items() if is_main else ():
                 if signal.getsignal(number) == self._received:
                     signal.signal(number, before)
 

@@ -135,7 +135,7 @@ class MadeJob:
         self._random = np.random.default_rng(seed)
         self.gpu_s = self.cpu_s = self.excess_s = self._heat_s = 0.0
         self._ends, self._joules, self._clocks = [0.0], [0.0], [0.0]
-        self.count = self._queued = 0
+        self.count = self.queued = 0
         self._drift = world.drift * self._random.choice([-1, 1])
         self.other_s = self._random.uniform(0, 1200)
         self._free = board.curve.mhz[-1]
@@ -182,15 +182,19 @@ class MadeJob:
 
     def run_step(self) -> None:
         """The loop gives a step to the GPU, and waits as the world says."""
-        self._queued += 1
+        self.queued += 1
         self.count += 1
         self.cpu_s += 1e-4
         if self.world.waits_every:
-            waits = self._queued if self.count % self.world.waits_every == 0 else 0
+            waits = self.queued if self.count % self.world.waits_every == 0 else 0
         else:
-            waits = self._queued - self.world.ahead
-        for _ in range(waits):
-            self._queued -= 1
+            waits = self.queued - self.world.ahead
+        self.wait(waits)
+
+    def wait(self, steps: int) -> None:
+        """Until the GPU has done so many more of the steps that it was given."""
+        for _ in range(steps):
+            self.queued -= 1
             self._run()
             self.cpu_s = self.gpu_s
 
