@@ -20,8 +20,11 @@ from matplotlib.figure import Figure
 from mlscale import HardwareConfig, Measurements, read
 from mlscale.data.nv_dvfs import read_nv_dvfs
 
-HOLDS, DIFFERS, UNTESTED = "holds", "does not hold", "cannot be tested on these data"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000")
+HOLDS, DIFFERS, UNTESTED = "holds", "does not hold", "cannot be shown on these data"
+COLOURS = (  # as many as a figure has curves: the 11 kernels of Wang and Chu
+    *("#0072B2", "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7", "#000000", "#882255"),
+    *("#999999", "#7B3F00", "#332288"),
+)
 MARKERS = "osD^vP*X"
 REPOSITORY = Path(__file__).parents[1]
 
@@ -40,15 +43,17 @@ TABLES = {
     "p100": ("dvfs/p100-dvfs-real-Performance-Power.csv", (56, 1012, 715)),
 }
 MEASURED = ("gtx980-low", "gtx980-high", "gtx1080ti", "p100")  # the four with power
+SUITES = ("h100-suite", "h200-suite")  # measured over numbers of SMs, counters on all of them
 
 
 @cache
 def table(name: str) -> Measurements:
-    """Return a public table, or the simulated one that ships. FileNotFoundError without data."""
+    """Return a public table, or one that ships. FileNotFoundError without data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the known faults of the files
         if name not in TABLES:
-            return read(REPOSITORY / "datasets" / f"{name}.parquet")
+            ending = "csv" if name in SUITES else "parquet"
+            return read(REPOSITORY / "datasets" / f"{name}.{ending}")
         folder = os.environ.get("MLSCALE_DATA")
         if not folder:
             raise FileNotFoundError("MLSCALE_DATA does not name the folder of the public tables")
@@ -78,7 +83,7 @@ class Report:
     claims: list[tuple[str, str]] = field(default_factory=list)
 
     def claim(self, where: str, claim: str, value: str, holds: bool | None) -> None:
-        """Print a claim of the paper, the value here, and whether it holds; None: untestable."""
+        """Print a claim of the paper, the value here, and whether it holds; None: not shown."""
         verdict = UNTESTED if holds is None else HOLDS if holds else DIFFERS
         self.claims.append((where, verdict))
         print(f"{where}: {claim} -> {value} -> {verdict}", flush=True)
@@ -120,7 +125,8 @@ class Report:
         self._write(figure, axes, name)
 
     def _write(self, figure: Figure, axes: Sequence[Axes], name: str) -> None:
-        axes[0].legend(fontsize=6)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, fontsize=6, loc="outside right center")
         self.folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(self.folder / f"{name}.png", dpi=120)
 
@@ -148,7 +154,7 @@ def _figure(title: str, count: int) -> tuple[Figure, list[Axes]]:
     """Return a figure and so many panels, at most four in a row."""
     columns = min(count, 4)
     rows = -(-count // columns)
-    figure = Figure(figsize=(4.2 * columns + 0.8, 3.4 * rows + 0.8), layout="constrained")
+    figure = Figure(figsize=(4.2 * columns + 2, 3.4 * rows + 0.8), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=10)
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)[:count]

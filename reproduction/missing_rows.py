@@ -17,7 +17,7 @@ from common import table
 
 from mlscale import Measurements
 from mlscale.arrays import Floats, Mask
-from mlscale.cli.text import columns
+from mlscale.cli.terminal import columns
 from mlscale.data.cells import filled
 from mlscale.data.grid import step_weights
 from mlscale.data.measurements import Incomplete, from_table

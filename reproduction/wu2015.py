@@ -1,6 +1,6 @@
 """Wu et al., "GPGPU performance and power estimation using machine learning" (HPCA 2015).
 
-    python reproduction/wu2015.py [fig1 fig10 fig13 fig14 fig15 measured split] [--seeds N]
+    python reproduction/wu2015.py [fig1 fig10 fig13 fig14 fig15 measured split real-sms] [--seeds N]
 
 The paper's measurements of an HD 7970 are not public: section V is repeated on a made one of the
 same size (make_hd7970.py), which shows that the method is built as described and how it behaves,
@@ -9,13 +9,13 @@ times; errors over the held-out kernels and all configurations but the base; 12 
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
-from common import MEASURED, Panel, Report, run, table
+from common import MEASURED, SUITES, Panel, Report, run, table
 from make_hd7970 import GRID, make_hd7970
 
 from mlscale import ConfigGrid, HardwareConfig, Measurements
@@ -56,8 +56,9 @@ class Scores:
 
 @cache
 def data_of(name: str) -> Measurements:
-    """Return the made set or a table."""
-    return make_hd7970() if name == MADE else table(name)
+    """Return the made set or a table, without the kernel whose times hold Python's launches."""
+    data = make_hd7970() if name == MADE else table(name)
+    return data.select(np.flatnonzero(np.array(data.kernels) != "few_threads_128"))
 
 
 @cache
@@ -116,8 +117,15 @@ def spread(of: Scores) -> str:
     return f"{of.mean:.2f} +- {of.sem:.2f} %"
 
 
+def decided(of_split: Floats) -> tuple[str, bool | None]:
+    """Return a mean over splits, and whether it is above 0; None within two standard errors."""
+    count, mean = len(of_split), of_split.mean()
+    sem = of_split.std(ddof=1) / np.sqrt(count) if count > 1 else np.inf
+    return f"{mean:+.2f} +- {sem:.2f} points", None if abs(mean) < 2 * sem else bool(mean > 0)
+
+
 def fig1(report: Report) -> None:
-    """How kernels scale: measured, and simulated where no GPU gives the axis of CUs."""
+    """How kernels scale: by clocks, by SMs, and simulated where both are there."""
     gains = {}
     for name in (*MEASURED, "simulated-gcn3"):
         data = data_of(name)
@@ -150,13 +158,23 @@ def fig1(report: Report) -> None:
         )
     both = sum(int(((g["engine"] > 1.15) & (g["memory"] > 1.15)).sum()) for g in measured)
     report.claim("Fig. 1, balanced", "some gain by both", f"{both} kernels", both > 0)
+    peaks, panels, names = [], [], ()
+    for name in SUITES:
+        data = data_of(name)
+        speed = data.time_ms[:, :1, 0, 0] / data.time_ms[:, :, 0, 0]
+        lost = 100 * (speed.max(axis=1) / speed[:, -1] - 1)
+        k = int(lost.argmax())
+        peaks.append((lost[k], data.kernels[k], data.grid.cu_count[speed[k].argmax()], name))
+        order = speed[:, -1].argsort()
+        names = names or [data.kernels[i] for i in (*order[[-1, len(order) // 2, 0]], k)]
+        series = {n: (data.grid.cu_count, speed[data.kernels.index(n)]) for n in names}
+        panels.append(Panel(name, "SMs", "speed-up", series))
+    report.lines("fig1-sms", "Wu Fig. 1: most, median and least gain, and the peak", panels)
     most = max(float(g["behind"].max()) for g in measured)
-    report.claim(
-        "Fig. 1, peak, measured",
-        "some are slower at the highest clocks",
-        f"by {most:.1f} % at most; no measured table has an axis of CUs",
-        None,
-    )
+    of = [f"{name}: {kernel} by {lost:.1f} % ({sms} SMs best)" for lost, kernel, sms, name in peaks]
+    report.claim("Fig. 1, peak, measured", "some are slower with more CUs",
+                 f"{'; '.join(of)}; by clocks alone by {most:.1f} % at most",
+                 all(lost > 5 for lost, *_ in peaks))  # fmt: skip
     behind = gains["simulated-gcn3"]["behind"]
     report.claim(
         "Fig. 1, peak, simulated",
@@ -215,14 +233,6 @@ def fig10(report: Report) -> None:
             f"made set: {spread(found['power'])}, {at.min():.2f} to {at.max():.2f} by base",
             found["power"].mean < 10,
         )
-    if len(found) == 2:
-        stds = {quantity: float(of.mape.mean(axis=0).std()) for quantity, of in found.items()}
-        report.claim(
-            "V-C, bases",
-            "power depends less on the base than time",
-            ", ".join(f"{quantity}: std {std:.2f}" for quantity, std in stds.items()),
-            stds["power"] < stds["time"],
-        )
 
 
 def time_claims(report: Report, of: Scores, cube: Floats) -> None:
@@ -233,13 +243,17 @@ def time_claims(report: Report, of: Scores, cube: Floats) -> None:
         f"{spread(of)} on the made set",
         abs(of.mean - 15) < max(2.0, 2 * of.sem),
     )
-    worst = np.unravel_index(int(cube[:, -1].argmax()), cube[:, -1].shape)
-    at_1000 = f"{GRID.cu_count[worst[0]]} CUs, {GRID.memory_mhz[worst[1]]:g} MHz"
+    of_split = of.mape.reshape(-1, *cube.shape)
+    others = cube[:, -1].copy()
+    others[-1, 0] = 0
+    c, m = np.unravel_index(int(others.argmax()), others.shape)
+    above, is_worst = decided(of_split[:, -1, -1, 0] - of_split[:, c, -1, m])
     report.claim(
         "Fig. 10",
         "at 1000 MHz the worst base is 32 CUs, 475 MHz (31.6 %)",
-        f"there {cube[-1, -1, 0]:.2f} %, worst {cube[:, -1].max():.2f} % at {at_1000}",
-        bool(cube[-1, -1, 0] > cube[:, -1].max() - of.sem),
+        f"there {cube[-1, -1, 0]:.2f} %, {above} from the worst other, {GRID.cu_count[c]} CUs, "
+        f"{GRID.memory_mhz[m]:g} MHz",
+        is_worst,
     )
     middle = cube[tuple(np.array(GRID.index(GRID.mid)))]
     report.claim(
@@ -262,6 +276,16 @@ def time_claims(report: Report, of: Scores, cube: Floats) -> None:
         f"{by_cu.min():.2f} to {by_cu.max():.2f} by CUs",
         bool(np.ptp(by_engine) < np.ptp(by_cu) / 2),
     )
+    best = GRID.engine_mhz.index(500)
+    e = int(np.argsort(by_engine)[0 if by_engine.argmin() != best else 1])
+    below, is_best = decided((of_split[:, :, e] - of_split[:, :, best]).mean(axis=(1, 2)))
+    report.claim("Fig. 12, 500 MHz", "500 MHz is the best base engine clock",
+                 f"there {by_engine[best]:.2f} %, {below} to the best other, "
+                 f"{GRID.engine_mhz[e]:g} MHz", is_best)  # fmt: skip
+    least = cube.min(axis=(0, 2))
+    report.claim("Fig. 12, good bases", "each engine clock has a good base",
+                 f"the best of each errs by {least.min():.2f} to {least.max():.2f} %",
+                 bool(least.max() < cube.mean() - of.sem))  # fmt: skip
 
 
 def by_clusters(
@@ -310,6 +334,13 @@ def fig13(report: Report) -> None:
                 f"{of[20].mean:.2f} at 20",
                 of[2].mean > of[8].mean + of[8].sem and np.ptp(from_8) < 2 * of[12].sem,
             )
+            rest = [1 + int(s.mape[:, 1:].mean(axis=0).argmax()) for s in of.values()]
+            ahead = np.array([s.mape[:, 0] - s.mape[:, b]
+                              for s, b in zip(of.values(), rest, strict=True)])  # fmt: skip
+            above, is_worst = decided(ahead.mean(axis=0))
+            report.claim("V-B, bases", "32 CUs, 1000, 475 MHz errs most with all numbers",
+                         f"{above} from the worst other, by number {ahead.mean(axis=1).min():.2f} "
+                         f"to {ahead.mean(axis=1).max():.2f}", is_worst)  # fmt: skip
             report.claim(
                 "not in the paper",
                 "a simpler baseline is clearly worse",
@@ -324,6 +355,12 @@ def fig13(report: Report) -> None:
                 f"standard error {of[6].sem:.2f}",
                 np.ptp(from_6) < 2 * of[6].sem,
             )
+    if len(report.options.quantities) == 2:
+        time, power = (by_clusters(report, q, (12,))[12].mape.mean(axis=0).std()
+                       for q in ("time", "power"))  # fmt: skip
+        report.claim("V-C, bases", "power depends less on the base than time",
+                     f"of 12 clusters: std {time:.2f} for time, {power:.2f} for power",
+                     power < time)  # fmt: skip
 
 
 def fig14(report: Report) -> None:
@@ -460,6 +497,70 @@ def split(report: Report) -> None:
     report.rows("held out: applications, or kernels", header, lines, "papers-wu-split")
 
 
+def real_sms(report: Report) -> None:
+    """Section V on the SMs of an H100 and an H200: one cluster set, that of the CU axis (Fig. 8).
+
+    The base is all SMs: there alone the kernels have counters, so that Fig. 10 has one entry.
+    """
+    found, clusters, bins, training = {}, [], [], []
+    others = ("bottleneck", "no-scaling", "core-bound", "mean-surface", "nearest")
+    for name in SUITES:
+        grid = data_of(name).grid
+        base, seeds = (grid.config((len(grid.cu_count) - 1, 0, 0)),), report.options.seeds
+        for quantity in report.options.quantities:
+            of = {f"wu {n}": scores(name, base, "wu", n, quantity, seeds) for n in COUNTS}
+            of |= {p: scores(name, base, p, None, quantity, seeds) for p in others}
+            found[name, quantity] = of
+            title, flat = f"{name}, {quantity}", ("bottleneck", "mean-surface", "nearest")
+            series = {p: (COUNTS, [of[p].mean] * len(COUNTS)) for p in flat}
+            series["wu"] = (COUNTS, [of[f"wu {n}"].mean for n in COUNTS])
+            clusters.append(Panel(title, "clusters", "error [%]", series))
+            shares = {p: (BINS, of[p].shares) for p in ("wu 2", "wu 6", "wu 12", "bottleneck")}
+            bins.append(Panel(title, "error from [%]; the last bin is open", "share [%]", shares))
+        counts = (*COUNTS, 29, 41)
+        own = {
+            p: (counts, [scores(name, base, p, n, "time", seeds, of_training=True).mean
+                         for n in counts])
+            for p in ("wu-oracle", "wu")
+        }  # fmt: skip
+        training.append(Panel(name, "clusters", "error of time [%]", own))
+    report.lines("sms-clusters", "Wu Fig. 13 and 16, from all SMs to fewer", clusters)
+    report.lines("sms-bins", "Wu Fig. 14 and 17, from all SMs to fewer", bins)
+    report.lines("sms-training", "Wu Fig. 15, SMs: error on the training set", training)
+    report.rows(
+        f"from all SMs to fewer: error and standard error [%], {seeds} splits",
+        ["predictor", *(f"{name}, {q}{end}" for name, q in found for end in ("", ", std. error"))],
+        [[p, *(f"{v:.2f}" for of in found.values() for v in (of[p].mean, of[p].sem))] for p in of],
+        "papers-wu-sms",
+    )
+    for quantity in report.options.quantities:
+        aim, *figures = {"time": (15, 13, 14), "power": (10, 16, 17)}[quantity]
+        these = [of for (_, q), of in found.items() if q == quantity]
+        report.claim(f"V, SMs, {quantity}", f"{quantity} errs by {aim} % or less",
+                     " and ".join(spread(of["wu 12"]) for of in these),
+                     all(of["wu 12"].mean < aim + 2 * of["wu 12"].sem for of in these))  # fmt: skip
+        later = [decided((of["wu 8"].mape - of["wu 20"].mape)[:, 0]) for of in these]
+        gains = [of["wu 2"].mean - of["wu 8"].mean for of in these]
+        report.claim(f"Fig. {figures[0]}, SMs",
+                     "the error falls up to about 8 clusters, then is flat",
+                     f"from 2 to 8 by {gains[0]:.2f} and {gains[1]:.2f} points; from 8 to 20 by "
+                     f"{later[0][0]} and {later[1][0]}",
+                     min(gains) > 0 and all(is_less is None for _, is_less in later))  # fmt: skip
+        low = [[of[f"wu {n}"].shares[0] for n in (2, 6, 12)] for of in these]
+        report.claim(f"Fig. {figures[1]}, SMs", "more errors are below 10 % with more clusters",
+                     " and ".join(", ".join(f"{share:.1f}" for share in of) + " %" for of in low),
+                     all(of[0] < of[1] and of[0] < of[2] for of in low))  # fmt: skip
+        behind = [decided((of["bottleneck"].mape - of["wu 12"].mape)[:, 0]) for of in these]
+        report.claim(f"not in the paper, SMs, {quantity}", "12 clusters err less than 'bottleneck'",
+                     " and ".join(difference for difference, _ in behind),
+                     all(is_less for _, is_less in behind))  # fmt: skip
+    ends = [[(of[1][COUNTS.index(8)], of[1][-1]) for of in panel.series.values()]
+            for panel in training]  # fmt: skip
+    report.claim("Fig. 15, SMs", "the oracle falls, the network is flat from 8 clusters on",
+                 "; ".join(f"oracle {a:.2f} to {b:.2f} %, network {c:.2f} to {d:.2f}"
+                 for (a, b), (c, d) in ends), all(d > 0.7 * c for _, (c, d) in ends))  # fmt: skip
+
+
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the number of splits and the quantities."""
     parser.add_argument("--seeds", type=int, default=12, help="random splits (default: 12)")
@@ -467,7 +568,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quantities", nargs="+", choices=both, default=both)
 
 
-PARTS: Sequence[Callable[[Report], None]] = (fig1, fig10, fig13, fig14, fig15, measured, split)
+PARTS = (fig1, fig10, fig13, fig14, fig15, measured, split, real_sms)
 
 if __name__ == "__main__":
-    run("Wu et al. 2015", {part.__name__: part for part in PARTS}, options)
+    run("Wu et al. 2015", {part.__name__.replace("_", "-"): part for part in PARTS}, options)

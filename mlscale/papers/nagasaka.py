@@ -250,13 +250,13 @@ def _warn_of_unseen_events(inputs: PowerInputs, counters: NvprofCounters) -> Non
         warn(
             "T10",
             f"no {' and '.join(_LOCAL.values())}: the model does not see local memory, "
-            "except for what of it reaches the L2 cache",
+            "except what reaches the L2 cache",
         )
     if np.isnan(inputs.texture).any():
         warn(
             "T10",
             "no tex_cache_transactions, or no gld_transactions to compare with: kernels that read "
-            "textures cannot be named",
+            "textures cannot be identified",
         )
     uncounted = np.isnan(counters.optional("workgroups"))
     if uncounted.any():
@@ -265,7 +265,7 @@ def _warn_of_unseen_events(inputs: PowerInputs, counters: NvprofCounters) -> Non
         warn(
             "T10",
             f"no workgroups{kernels}: kernels of fewer than {BLOCKS_PER_CU} blocks per CU cannot "
-            "be named",
+            "be identified",
         )
 
 
@@ -473,7 +473,7 @@ def _training(columns: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats]:
             f"ridge regression needs columns (K, F) and values (K,), not {x.shape} and {y.shape}"
         )
     if not len(y):
-        raise InputError("ridge regression needs one kernel at least")
+        raise InputError("ridge regression needs at least one kernel")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise InputError("ridge regression needs finite numbers: leave out what is missing")
     return x, y

@@ -247,7 +247,7 @@ def _line(x: Floats, y: Floats, what: str) -> LineFit:
     from sklearn.linear_model import LinearRegression
 
     if np.unique(x).size < 2:
-        raise InputError(f"a fit needs samples at two {what} at least, not {np.unique(x).size}")
+        raise InputError(f"a fit needs samples at two or more {what}, not {np.unique(x).size}")
     line = LinearRegression().fit(x[:, None], y)
     return LineFit(float(line.coef_[0]), float(line.intercept_), line.score(x[:, None], y))
 
@@ -615,7 +615,7 @@ def _flags(conditions: Mapping[Note, Mask]) -> tuple[tuple[Note, ...], ...]:
 def _warps(counters: NvprofCounters) -> Floats:
     if counters.has("warps"):
         warps = counters.count("warps")
-        counters.refuse(warps == 0, "warps", "is 0; a kernel has one warp at least")
+        counters.refuse(warps == 0, "warps", "is 0; a kernel has at least one warp")
         return warps
     workgroups, size = (counters.count(name) for name in _LAUNCH)
     counters.refuse(workgroups * size == 0, _LAUNCH[0], "times workgroup_size is 0")

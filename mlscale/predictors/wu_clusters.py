@@ -25,13 +25,14 @@ Singles = NDArray[np.float32]
 
 LOSSES = CROSS_ENTROPY, SQUARED = ("cross-entropy", "squared")  # that networks are trained by
 CU_AXIS = -1  # the region of the cluster set for the CU axis; the others are indices of CU counts
-KERNELS_AT_ONCE = 512  # whose surfaces the processor's cache holds
+KERNELS_AT_ONCE = 1024  # whose surfaces the processor's cache holds
 # How networks are trained: docs/decisions/0003-wu-classifier-training.md.
-RPROP_STEPS = 300
+STEPS = {CROSS_ENTROPY: 300, SQUARED: 1000}
 FIRST_STEP = 0.05
 GROW, SHRINK = 1.2, 0.5
 STEP_RANGE = (1e-6, 50.0)
 WEIGHT_DECAY = 0.1
+OFF_FLAT = 0.1  # added to the slope of the squared error's sigmoids, so that none stays at 0 or 1
 UNUSED_OUTPUT = 1e9
 NUMBERS_PER_CHUNK = 4_000_000  # features and labels of the networks trained at once
 
@@ -200,16 +201,23 @@ class WalkTables:
 
     def surfaces(self, features: Floats) -> Floats:
         """Return factors (n, C, E, M) from normalised features (n, F)."""
-        cu_counts, _, pairs = self.clock_factors.shape
+        cu_counts, clusters, pairs = self.clock_factors.shape
+        counts, walks = np.arange(cu_counts), None
+        if len(features) > clusters**2:  # walked along every pair of clusters
+            walks = (self.cu_factors[:, :, None, None] * self.clock_factors).reshape(-1, pairs)
         values = np.empty((len(features), cu_counts, pairs))
         for start in range(0, len(features), KERNELS_AT_ONCE):
             part = slice(start, start + KERNELS_AT_ONCE)
             chosen = self.chosen(features[part])
-            values[part] = 1
-            if pairs > 1:
-                values[part] = self.clock_factors[np.arange(cu_counts), chosen[:cu_counts].T]
-            if cu_counts > 1:
-                values[part] *= self.cu_factors[chosen[-1], :, None]
+            none = np.zeros_like(chosen, shape=(cu_counts, chosen.shape[1]))
+            on_cu_axis = chosen[-1] if cu_counts > 1 else none[0]
+            regions = chosen[:cu_counts] if pairs > 1 else none
+            if walks is None:
+                factors = self.clock_factors[counts, regions.T]
+                np.multiply(factors, self.cu_factors[on_cu_axis, :, None], out=values[part])
+            else:
+                rows = regions + clusters * (counts[:, None] + cu_counts * on_cu_axis)
+                np.take(walks, rows.T, axis=0, out=values[part], mode="clip")  # else it copies
         return values.reshape(-1, *self.shape)
 
     def chosen(self, features: Floats) -> Indices:
@@ -217,9 +225,17 @@ class WalkTables:
 
         The output layer's sigmoid is left out: it does not change which is largest.
         """
-        hidden = np.tanh(self.hidden_weights @ features.T.astype(np.float32) + self.hidden_bias)
-        hidden = hidden.reshape(*self.output_bias.shape[:2], len(features))
-        return np.asarray((self.output_weights @ hidden + self.output_bias).argmax(axis=1))
+        hidden = self.hidden_weights @ features.T.astype(np.float32)
+        hidden += self.hidden_bias
+        np.tanh(hidden, out=hidden)
+        outputs = self.output_weights @ hidden.reshape(*self.output_bias.shape[:2], len(features))
+        outputs += self.output_bias
+        if len(features) < KERNELS_AT_ONCE:
+            return np.asarray(outputs.argmax(axis=1))
+        # A third of argmax's time over so few: of the equal largest the first has the most left.
+        left = np.arange(outputs.shape[1], 0, -1, dtype=np.int16)[:, None]
+        is_largest = outputs == outputs.max(axis=1, keepdims=True)
+        return np.asarray(outputs.shape[1] - (is_largest * left).max(axis=1), np.intp)
 
 
 def centroid_factors(region: int, centroids: Floats, shape: Index, at: Index) -> Floats:
@@ -347,8 +363,7 @@ def _train_batch(tasks: Sequence[ClassifierTask]) -> list[Network]:
         first_hidden[s, :clusters, :features] = hidden.T
         first_output[s, :clusters, :clusters] = output.T
     bias = np.zeros((len(tasks), k, 1))
-    weight_decay = 0.0 if squared else WEIGHT_DECAY
-    decay = np.array([weight_decay / kernels for kernels, _, _ in sizes])[:, None, None]
+    decay = np.array([(not squared) * WEIGHT_DECAY / n for n, _, _ in sizes])[:, None, None]
     first = [_tensor(p) for p in (first_hidden, bias, first_output, bias)]
     with torch.no_grad():
         x, y, in_use, weight = (_tensor(a) for a in (inputs, targets, used, decay))
@@ -390,13 +405,13 @@ def _descend(
     step = torch.full_like(parameters, FIRST_STEP)
     unused = (used - 1) * UNUSED_OUTPUT
     weight = y.sum(dim=1, keepdim=True)
-    for _ in range(RPROP_STEPS):
+    for _ in range(STEPS[SQUARED if squared else CROSS_ENTROPY]):
         hidden = torch.baddbmm(b1, w1, x).sigmoid_().mul_(used)
         output = torch.baddbmm(b2 + unused, w2, hidden)
         # d loss / d (input of the output layer)
         if squared:
             output.sigmoid_()
-            to_output = (output * weight).sub_(y).mul_(output).mul_(1 - output)
+            to_output = (output * weight).sub_(y).mul_(output * (1 - output) + OFF_FLAT)
         else:
             to_output = output.softmax(dim=1).mul_(weight).sub_(y)
         to_hidden = (w2.mT @ to_output).mul_(hidden).mul_(1 - hidden)

@@ -185,8 +185,8 @@ def test_sets_without_their_counters_are_left_out_by_name(
 @pytest.mark.parametrize(
     ("counter", "message"),
     [
-        ("tex_cache_transactions", "kernels .* cannot be named"),
-        ("workgroups", "kernels .* cannot be named"),
+        ("tex_cache_transactions", "kernels .* cannot be identified"),
+        ("workgroups", "kernels .* cannot be identified"),
         ("local_load_transactions", "does not see local memory"),
     ],
 )

@@ -165,8 +165,12 @@ class TestFit:
         [
             (fit_dram_latency, ([400, 500], [400], [1, 2]), "as many engine clocks .* not 2, 1, 2"),
             (fit_dram_latency, ([400, -1], [400, 500], [1, 2]), "engine_mhz must be .* not -1"),
-            (fit_dram_latency, ([400, 800], [400, 800], [1, 2]), "two ratios of engine .* not 1"),
-            (fit_dram_delay, ([400, 500], [700, 700], [5, 6]), "two memory clocks at least, not 1"),
+            (
+                fit_dram_latency,
+                ([400, 800], [400, 800], [1, 2]),
+                "two or more ratios of engine .* not 1",
+            ),
+            (fit_dram_delay, ([400, 500], [700, 700], [5, 6]), "two or more memory clocks, not 1"),
         ],
     )
     def test_bad_samples(

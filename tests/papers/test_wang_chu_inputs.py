@@ -118,7 +118,7 @@ def test_missing_counters_are_named_in_one_line() -> None:
     [
         ({"achieved_occupancy": 0.0}, "'achieved_occupancy': 0 is not above 0 and at most 1"),
         ({"achieved_occupancy": 85.0}, "'achieved_occupancy': 85 is not above 0 and at most 1"),
-        ({"warps": 0.0}, "'warps': 0 is 0; a kernel has one warp at least"),
+        ({"warps": 0.0}, "'warps': 0 is 0; a kernel has at least one warp"),
         ({"inst_per_warp": np.nan}, "'inst_per_warp': is missing"),
         ({"inst_fp_64": -1.0}, "'inst_fp_64': -1 is not a count"),
         ({"dram_read_transactions": np.inf}, "'dram_read_transactions': inf is not a count"),

@@ -240,7 +240,7 @@ CONSTANT.counter_samples[:] = 5.0
         (Wu(clusters=13), TWELVE, "13 clusters cannot be made of 12 training kernels; give 1 to 1"),
         (Wu(clusters=0), TWELVE, "0 clusters cannot be made of 12 training kernels; give 1 to 12"),
         (Wu(), TWELVE.select([0]), "'wu' needs at least two training kernels"),
-        (Wu(), TWELVE.select([]), "'wu' needs a training kernel"),
+        (Wu(), TWELVE.select([]), "'wu' needs kernels at two settings"),
         (Wu(), CONSTANT, "'wu' needs at least two training kernels whose 'raw' features differ"),
         (Wu("power"), made.measurements(power=False), "no column 'power_w'"),
         (Wu(loss="hinge"), TWELVE, "there is no loss 'hinge'; one of cross-entropy, squared"),
