@@ -1,6 +1,7 @@
 """A trained model: a predictor of time and perhaps one of power, for one base configuration."""
 
 import copy
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from mlscale.arrays import Floats
 from mlscale.counters.features import BASE_POWER
 from mlscale.counters.kernel_use import doubtful_traffic
 from mlscale.data.checks import check, notes_on
+from mlscale.data.datasets import shipped
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements, read
 from mlscale.data.points import with_measured
@@ -27,12 +29,13 @@ from mlscale.data.surfaces import (
 )
 from mlscale.data.table import NO_TIMES, SNAP_CLOCKS
 from mlscale.errors import InputError, warn
+from mlscale.guesses import Guided
 from mlscale.model import model_file
 from mlscale.model.predictions import COVERAGE, Predictions, with_own_ends
 from mlscale.model.unprofiled import complete, refuse_times_alone, with_exchanges_kept
 from mlscale.notes import Note
 from mlscale.parameters import parameter
-from mlscale.predictors import DEFAULT, create, or_default
+from mlscale.predictors import DEFAULT, PREDICTORS, create, or_default
 from mlscale.predictors.base import (
     Bases,
     HasFeatures,
@@ -53,6 +56,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
+    "nvidia-time": "it is called 'kernels'",
+    "nvidia-sampled": "it is called 'runs'",
+    **dict.fromkeys(
+        ("a100", "a100-nvidia-smi", "rtx8000", "v100"),
+        "use 'runs', with a log at a second engine clock too ({also})",
+    ),
+}
+_MODEL_SUFFIX = ".mlscale"
 LEAST_TRIED = 10  # GPUs left out, that an answer's sureness rests on
 NO_POWER_THERE = Note(
     "P04",
@@ -61,7 +73,7 @@ NO_POWER_THERE = Note(
 
 
 @dataclass(frozen=True, repr=False)
-class Model:
+class Model(Guided):
     """What `train` makes and the model file holds.
 
     predictors: by quantity, those of 'time' and 'power' that were learnt. card: what a
@@ -77,6 +89,11 @@ class Model:
     card: dict[str, Any]
     untrained: bool = False
     trained_range: ConfigGrid | None = None
+
+    @staticmethod
+    def load(name: Path | str) -> "Model":
+        """`mlscale.load` of it. Raises InputError."""
+        return load(name)
 
     @property
     def lead(self) -> Predictor:
@@ -116,7 +133,7 @@ class Model:
         peaks: Profiles | None = None,
         force: bool = False,
     ) -> "Model":
-        """Turn the model to a GPU without training data, on a grid of one's choice.
+        """Turn the model to a GPU without training data, on a grid of your choice.
 
         Power is predicted only by a predictor that takes the times of another GPU.
         peaks: any profiles of that GPU, to see what its kernels reach at most; None takes what
@@ -208,7 +225,7 @@ class Model:
             unmeasured=self.unmeasured,
         )
 
-    def score(self, test: "Measurements | Path | str | pd.DataFrame") -> dict[str, float]:
+    def errors(self, test: "Measurements | Path | str | pd.DataFrame") -> dict[str, float]:
         """The mean absolute percentage error of each quantity [%], such as 2.1 of 'time'.
 
         test: measurements at the base and elsewhere on the model's grid, of kernels that the model
@@ -216,20 +233,20 @@ class Model:
         """
         data = read(test).with_base(self.base)
         predictions = self.predict(data.profiles(self.base), at=list(data.grid))
-        table, scores = predictions.columns(), {}
+        table, means = predictions.columns(), {}
         for quantity in predictions:
             measured = data.measured_relative(quantity, self.base)
             predicted = table[f"{quantity}_factor"].reshape(measured.shape)
             errors = absolute_percentage_error(predicted, measured)
-            scores[quantity] = mean_of_kernels(without_base(errors, data.grid.index(self.base)))
-        return scores
+            means[quantity] = mean_of_kernels(without_base(errors, data.grid.index(self.base)))
+        return means
 
     def _power_alone(self, profiles: Profiles, coverage: float | None) -> Predictions:
         """Predict power; times are not looked at where none were learnt. Raises InputError."""
         if self.card["metadata"].get(NO_TIMES):
             profiles = replace(profiles, time_ms=np.ones(len(profiles.kernels)))
         if reason := self.why_no_power(profiles):
-            raise InputError(f"{reason}; the model predicts power alone")
+            raise InputError(f"{reason}; the model predicts only power")
         warnings = tuple(warnings_for(self, profiles))
         surfaces = self._surfaces(self.predictors["power"], profiles, coverage)
         surfaces = with_measured(surfaces, profiles, "power")
@@ -391,7 +408,7 @@ def train(
 
     Example:
         model = mlscale.train("table.parquet", base="mid", predictor="wu")
-        model.score("further-kernels.parquet")
+        model.errors("further-kernels.parquet")
     """
     measurements = read(table)
     if base is None:
@@ -401,6 +418,8 @@ def train(
             f"the base is the highest setting, {base}: profile new kernels there, or give {given}"
         )
         warn("L04", told, "note")
+    if isinstance(base, str) and base in PREDICTORS:
+        raise InputError(f"train takes the base before the predictor: write predictor='{base}'")
     config = measurements.grid.config(measurements.grid.index(base))
     measurements = measurements.with_base(config)
     for name in (quantity,) if quantity else measurements.quantities:
@@ -439,26 +458,45 @@ def _for_each_quantity(prototype: Predictor, learnt: Sequence[str]) -> dict[str,
         raise InputError(f"'{prototype.name}' cannot learn {' or '.join(learnt)} alone")
     if isinstance(predictors.get("power"), PredictsFromTimes) and "time" not in predictors:
         raise InputError(
-            f"'{prototype.name}' predicts power alone, from the times of another predictor; "
+            f"'{prototype.name}' predicts only power, from the times of another predictor; "
             "it cannot be a model by itself"
         )
     if "power" in learnt and "power" not in predictors:
         warn(
             "P04",
-            f"'{prototype.name}' predicts time alone: the table's power is not learnt, and the "
+            f"'{prototype.name}' predicts only time: the table's power is not used, and the "
             "model gives neither power nor energy",
         )
     return predictors
 
 
-def load(path: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
-    """Read a model file; no code is imported or run on its word.
+def is_model_name(text: str) -> bool:
+    """Whether a file is a model by its name."""
+    return Path(text).suffix == _MODEL_SUFFIX
+
+
+def load(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
+    """Load a model file, or the shipped model of that name; this runs no code.
 
     predictors: the classes of predictors of your own, which a file only names. Raises
     InputError on a file that is damaged, foreign or too new, and on one that names a class that
     was not given.
+
+    Example:
+        model = mlscale.load("kernels")
     """
-    return Model(*model_file.read(Path(path), list(predictors)))
+    text, file = str(name), Path(name)
+    if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
+        stem = text.removesuffix(_MODEL_SUFFIX)
+        if stem in FORMER:
+            instead = FORMER[stem].format(also=parameter("also", "LOG"))
+            raise InputError(f"{text}: this model is no longer shipped; {instead}")
+        models = {one.stem: one for one in shipped().values() if is_model_name(one.name)}
+        if stem not in models:
+            names = ", ".join(sorted(models))
+            raise InputError(f"{text}: there is no such model file; the shipped models are {names}")
+        file = models[stem]
+    return Model(*model_file.read(file, list(predictors)))
 
 
 def warnings_for(model: Model, profiles: Profiles) -> list[Note]:
@@ -472,7 +510,7 @@ def warnings_for(model: Model, profiles: Profiles) -> list[Note]:
             if learnt
             else f"no training data of {model.device}"
         )
-        warnings.append(Note("P04", f"{why}: time alone is predicted"))
+        warnings.append(Note("P04", f"{why}: only time is predicted"))
     elif missing:
         warnings.append(Note("P04", f"{missing}: power_w and energy_mj are not given"))
     elif model.power_kind(profiles) == "dynamic":
@@ -580,7 +618,7 @@ def _held_warnings(model: Model, profiles: Profiles) -> list[Note]:
         is_predicted = bool(profiles.points) if quantity == "time" else is_predicted
         count, gpus = getattr(predictor, "held_", {}).get(name, (0, 0))  # `runs` alone has it
         held += [f"{count} of {gpus} ({quantity})"] if is_predicted and gpus else []
-    told = f"90 % intervals contained the truth on {' and '.join(held)} GPUs left out"
+    told = f"90 % intervals contained 85 % of the truth or more on {' and '.join(held)} unseen GPUs"
     return [Note("P05", told)] if held else []
 
 

@@ -19,13 +19,13 @@ from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
-from mlscale.parameters import parameter
+from mlscale.parameters import command, parameter
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
 FORMAT, FORMAT_VERSION = "mlscale model", 2
 _DOCUMENT = "model.json"
-_LARGEST_BYTES = 1 << 30  # of all members unpacked
+_LARGEST_BYTES = 1 << 30  # the members unpacked, together
 _LARGEST_DOCUMENT_BYTES = 16 << 20
 
 Array = NDArray[Any]
@@ -69,7 +69,7 @@ def write(model: Trained, path: Path) -> None:
 
 
 def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
-    """Read a model file; no code is imported or run on its word.
+    """Read a model file; this imports and runs no code.
 
     classes: of predictors of your own, which a file only names. Raises InputError on a file that
     is damaged, foreign or of another version, and on one that names a class that was not given.
@@ -77,7 +77,7 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     content = read_bytes(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
         is_table = b"," in content[:200].splitlines()[0]
-        told = f", but a table or log; give it without {parameter('model')}" if is_table else ""
+        told = f", but a table or log; advice on it: {command('advise FILE')}" if is_table else ""
         raise InputError(f"{path}: is not a whole mlscale model file{told}")
     try:
         return _trained(content, classes)

@@ -2,15 +2,17 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlscale.data.grid import AXES
 from mlscale.data.profiles import Profiles
 from mlscale.data.supply import drawn_w
 from mlscale.data.table_files import arrow_numbers, arrow_strings, write_tables
@@ -72,13 +74,28 @@ def _parts(
 
 def as_csv(columns: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the rows as CSV without a header; nothing for NaN."""
-    text = io.StringIO()
-    cells = [
-        ["" if value != value else spreadsheet_cell(value) for value in column.tolist()]  # noqa: PLR0124
-        for column in columns.values()
-    ]
-    csv.writer(text, lineterminator="\n").writerows(zip(*cells, strict=True))
-    return text.getvalue().encode()
+    words = {"kernel", *AXES, "flags"}
+    cells: list[Iterable[str]] = []
+    for name, column in columns.items():
+        if name in words:
+            cells.append(_csv_words(column.tolist()))
+        elif (is_unknown := np.isnan(column)).all():
+            cells.append(repeat("", len(column)))
+        elif is_unknown.any():
+            cells.append(["" if math.isnan(number) else repr(number) for number in column.tolist()])
+        else:
+            cells.append(map(repr, column.tolist()))
+    return "\n".join([*map(",".join, zip(*cells, strict=True)), ""]).encode()
+
+
+def _csv_words(words: Sequence[Any]) -> Iterator[str]:
+    """Return cells of a few words or settings many times over; each different one is made once."""
+    cells = {}
+    for word in set(words):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow([spreadsheet_cell(word), ""])
+        cells[word] = text.getvalue().removesuffix(",\n")
+    return map(cells.__getitem__, words)
 
 
 def as_arrow(columns: Mapping[str, NDArray[Any]]) -> "pa.Table":

@@ -23,6 +23,7 @@ from mlscale.data.surfaces import (
     run_in_sequence,
 )
 from mlscale.errors import InputError, extra_named
+from mlscale.guesses import Guided, instead
 from mlscale.notes import Note
 from mlscale.text import counted
 
@@ -48,6 +49,7 @@ COLUMNS = (
     "flags",
 )
 COVERAGE = 0.9  # that the intervals have which `mlscale predict` prints
+NORMAL_SCORE = 1.6448536  # standard deviations from the mean, which so many normal errors keep
 INTERPOLATED, EXTRAPOLATED = "interpolated", "extrapolated"
 _LABELS = {"time [ms]": "time_ms", "power [W]": "power_w", "energy [mJ]": "energy_mj"}  # in a plot
 MEASURED, TIME_MEASURED = "measured", "time measured"
@@ -85,7 +87,7 @@ def with_own_ends(surfaces: Mapping[str, Surfaces], known: Surfaces, rows: Mask)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Predictions(Mapping[str, Surfaces]):
+class Predictions(Guided, Mapping[str, Surfaces]):
     """What a model predicts for K profiled kernels; `predictions['time']` gives the `Surfaces`.
 
     surfaces: by quantity, 'time' and, where model and profiles have it, 'power'. coverage: of
@@ -227,8 +229,8 @@ class Predictions(Mapping[str, Surfaces]):
 
         wrong: keywords that there are not.
         """
-        if wrong:
-            raise InputError(f"predict has no '{next(iter(wrong))}'; say where as at={wrong}")
+        for name in wrong:
+            raise InputError(f"predict has no '{name}'{instead('predict', name)}")
         base = self.base.as_document()
         settings = settings_of(at, self.base.cu_axis or "cu")
         asked = [HardwareConfig(**{**base, **setting}) for setting in settings]
@@ -326,12 +328,11 @@ class Predictions(Mapping[str, Surfaces]):
 
     def _row_flags(self, targets: Targets | None, power_w: Floats) -> list[Marks]:
         """Of each row, of this power [W], the flags."""
+        flags: list[Marks] = []
         marks = self._marks(self._configs(targets))
-        flags = [
-            (*mark, *map(str, kernel_flags))
-            for target_marks, kernel_flags in zip(marks, self.flags, strict=True)
-            for mark in target_marks
-        ]
+        for target_marks, kernel_flags in zip(marks, self.flags, strict=True):
+            told = (*map(str, kernel_flags),)
+            flags += [(*mark, *told) for mark in target_marks] if told else target_marks
         for row in np.flatnonzero(~self.supply.suffices(power_w)):
             flags[row] = (ABOVE_LIMIT, *flags[row])
         return flags

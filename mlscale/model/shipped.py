@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mlscale.arrays import distinct
 from mlscale.counters.kernel_use import device_with_peaks, tells_traffic
 from mlscale.data.checks import check_named_clocks, notes_on
 from mlscale.data.datasets import path
@@ -26,14 +27,6 @@ from mlscale.predictors.base import HasFeatures, PredictsOtherGpus
 
 KERNELS = "kernels.mlscale"  # for any GPU, by a profiler's counters
 RUNS = "runs.mlscale"  # for any GPU, by times and powers at one or more engine clocks
-FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
-    "nvidia-time": "it is called 'kernels'",
-    "nvidia-sampled": "it is called 'runs'",
-    **dict.fromkeys(
-        ("a100", "a100-nvidia-smi", "rtx8000", "v100"),
-        "use 'runs', with a log at a second engine clock too ({also})",
-    ),
-}
 OF_ITS_DEVICE = {"simulated-gcn3": "simulated-gcn3.mlscale"}
 LEAST_CU_SHARE = 0.06  # down to which time over CU counts was checked: 8 of 132
 BEYOND = 0.05  # by which a clock may be above the highest that is known of a GPU
@@ -77,7 +70,7 @@ def choice_note(name: str, model: Model, profiles: Profiles) -> Note:
         )
     others = model.card.get("other_vendors")
     if others and device is not None and device.vendor != "NVIDIA":
-        note += f"; it learnt only from NVIDIA's GPUs, and {others}"
+        note += f"; it was trained only on NVIDIA GPUs, and {others}"
     return Note("P08", note)
 
 
@@ -281,7 +274,7 @@ def offered_grid(
         is_varied = any(len(getattr(grid, axis)) > 1 for grid in trained)
         steps = np.array([*(offered if is_varied else ()), at_base])
         lowest = _least_share(trained, axis) / beyond * steps.max()
-        axes[axis] = tuple(np.unique(steps[(steps >= lowest) | (steps == at_base)]).tolist())
+        axes[axis] = tuple(distinct(steps[(steps >= lowest) | (steps == at_base)]).tolist())
     return ConfigGrid((base.cu_count,), **axes)
 
 

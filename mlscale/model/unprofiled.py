@@ -24,7 +24,7 @@ AS_KEPT = Note(
     "P07", "exchanges data between GPUs: time is assumed constant, at most to scale with a clock"
 )
 MOST_NAMED = 3  # kernels to profile
-MOST_UNKNOWN = 0.9  # of the time of the kernels that others tell of, where nothing else does
+MOST_UNKNOWN = 0.9  # share of the time in kernels that only others tell of
 
 
 def refuse_times_alone(profiles: Profiles) -> None:

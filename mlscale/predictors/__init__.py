@@ -86,7 +86,7 @@ def default_predictor(measurements: Measurements, base: Base | None = None) -> s
         warn(
             "P08",
             f"the table of '{measurements.device}' has no counters, so the default is "
-            "'mean-surface', which predicts every kernel as the mean of all",
+            "'mean-surface', which predicts the same mean for all kernels",
         )
         return "mean-surface"
     training_profiles(measurements, base)
@@ -173,7 +173,7 @@ def _import_class(name: str) -> Any:
 def _checked(value: Any, name: str) -> type[Predictor]:
     """Return the class if it is a predictor with all methods; raise InputError if not."""
     if not (isinstance(value, type) and issubclass(value, Predictor)):
-        raise InputError(f"'{name}' is not a predictor: it is no subclass of mlscale.Predictor")
+        raise InputError(f"'{name}' is not a predictor: it is not a subclass of mlscale.Predictor")
     lacking = ", ".join(sorted(value.__abstractmethods__))
     if lacking:
         raise InputError(f"the predictor '{name}' lacks the methods {lacking}")

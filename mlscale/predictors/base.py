@@ -25,11 +25,13 @@ from mlscale.data.surfaces import (
     without_base,
 )
 from mlscale.errors import InputError
+from mlscale.guesses import instead
 from mlscale.notes import Note
+from mlscale.parameters import command
 from mlscale.predictors.features import FeatureScaling
 from mlscale.predictors.intervals import require_coverage, widened_within_reach, within_reach
 
-NO_INTERVALS = "no intervals of {}: too few applications or GPUs to hold out in training"
+NO_INTERVALS = "no intervals for {}: too few applications or GPUs to hold out in training"
 
 State = dict[str, Any]
 Training = Measurements | Sequence[Measurements]
@@ -64,11 +66,27 @@ class Predictor(ABC):
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
 
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        """Raise InputError on a hyper-parameter that does not exist."""
+        cls._require(params)
+        return super().__new__(cls)
+
+    @classmethod
+    def _require(cls, params: Mapping[str, Any]) -> list[str]:
+        """The hyper-parameters. Raises InputError where these are none of them."""
+        named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        takes = signature(cls).parameters.values()
+        names = [one.name for one in takes if one.kind in named]
+        for name in params:
+            if name not in names:
+                what = instead("predictor", name, names, f"; it has {', '.join(names) or 'none'}")
+                told = f"the predictor '{cls.name}' has no hyper-parameter '{name}'"
+                raise InputError(f"{told}{what}")
+        return names
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """Return the hyper-parameters by name, as scikit-learn's `clone` asks for them."""
-        named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-        parameters = signature(type(self)).parameters.values()
-        return {p.name: getattr(self, p.name) for p in parameters if p.kind in named}
+        return {name: getattr(self, name) for name in self._require({})}
 
     def __sklearn_tags__(self) -> Any:
         """Say what scikit-learn needs in place of this. Raises InputError."""
@@ -76,12 +94,7 @@ class Predictor(ABC):
 
     def set_params(self, **params: Any) -> Self:
         """Change hyper-parameters. Raises InputError on one that does not exist."""
-        names = self.get_params().keys()
-        if unknown := ", ".join(f"'{name}'" for name in params if name not in names):
-            raise InputError(
-                f"the predictor '{self.name}' has no hyper-parameter {unknown}; it has "
-                f"{', '.join(names) or 'none'}"
-            )
+        self._require(params)
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -345,7 +358,8 @@ def single_gpu(predictor: Predictor, training: Training, base: Bases) -> Trainin
         )
     table, _ = sets[0]
     if not table.kernels or table.grid.size == 1:
-        raise InputError(f"'{predictor.name}' needs a training kernel and two configurations")
+        advice = f"for an answer from one run: {command('advise FILE')}"
+        raise InputError(f"'{predictor.name}' needs kernels at two settings or more; {advice}")
     return sets[0]
 
 

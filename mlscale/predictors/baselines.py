@@ -158,7 +158,7 @@ class Nearest(LearnsFeatures, Learner, Predictor):
     def fit(self, training: Training, base: Bases) -> Self:
         """Keep the training kernels' features and surfaces. Raises InputError."""
         if self.neighbours < 1:
-            raise InputError(f"'nearest' needs 1 or more neighbours, not {self.neighbours}")
+            raise InputError(f"'nearest' needs at least 1 neighbour, not {self.neighbours}")
         measurements, self.base_ = single_gpu(self, training, base)
         self.grid_ = measurements.grid
         self.points_ = self.fit_features(training_profiles(measurements, self.base_))

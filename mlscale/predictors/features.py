@@ -90,10 +90,13 @@ class FeatureScaling:
         """Return features in [0, 1], (K, F), and what to flag for each kernel."""
         values = self.values(profiles)
         flags = range_flags(self.names, values, self.minimum, self.maximum)
+        if (is_missing := np.isnan(values)).any():
+            values = np.where(is_missing, self.median, values)
         width = self.maximum - self.minimum
-        known = np.where(np.isnan(values), self.median, values)
-        scaled = (known - self.minimum) / np.where(width > 0, width, np.inf)
-        return np.clip(scaled, 0.0, 1.0), tuple(map(tuple, flags))
+        values -= self.minimum  # in place: a new array of many kernels costs more than its numbers
+        values /= np.where(width > 0, width, np.inf)
+        np.maximum(values, 0.0, out=values)  # both take a fifth of the time of np.clip
+        return np.minimum(values, 1.0, out=values), flags
 
 
 class LearnsFeatures:
@@ -126,17 +129,20 @@ def range_flags(
     lows: Floats,
     highs: Floats,
     shown: Callable[[str, float], str] = lambda _, value: f"{value:.4g}",
-) -> list[list[Note]]:
+) -> Flags:
     """Return for each of K kernels what is missing, or outside the range of the training kernels.
 
     values (K, F), NaN where missing; names, lows and highs: of each of the F. shown: from a name
     and a value to the value for a reader.
     """
-    flags: list[list[Note]] = [[] for _ in values]
     is_missing, tolerance = np.isnan(values), 1e-6 * (highs - lows)
-    for k in np.flatnonzero(is_missing.any(axis=1)).tolist():
-        flags[k].append(Note("T10", f"missing: {', '.join(compress(names, is_missing[k]))}"))
     is_outside = (values < lows - tolerance) | (values > highs + tolerance)
+    nothing: Flags = ((),) * len(values)
+    if not (is_missing.any() or is_outside.any()):
+        return nothing
+    flags = list(nothing)
+    for k in np.flatnonzero(is_missing.any(axis=1)).tolist():
+        flags[k] += (Note("T10", f"missing: {', '.join(compress(names, is_missing[k]))}"),)
     for k, f in np.argwhere(is_outside).tolist():
-        flags[k] += notes_on("feature", names[f], values[k, f], lows[f], highs[f], shown)
-    return flags
+        flags[k] += (*notes_on("feature", names[f], values[k, f], lows[f], highs[f], shown),)
+    return tuple(flags)

@@ -7,7 +7,7 @@ Time also over CU counts at one clock, from readings at two counts.
 power, with the times, those of power. Energy is their sum in the log, with a covariance over the
 clocks: a run that takes longer than predicted draws less.
 
-Time does not rise with the clock and power does not fall, so readings that do are taken for what
+Time does not rise with the clock and power does not fall, so readings that do are treated as what
 noise makes of equal ones: each is their mean. So the order of readings changes nothing.
 
 K runs, N configurations, P readings.
@@ -85,7 +85,8 @@ class Runs(Learner, Predictor):
     clock. The reading of the highest clock is the base of all that is computed, so that
     the order of readings changes nothing. Intervals are calibrated on GPUs left out in turn,
     `held_` tells on how many of how many they held; those over CU counts are by `CU_LAW`.
-    scores_ and held_: of 'two' readings or more, of 'one', and of 'energy' from two.
+    scores_ (errors over what half-widths follow) and held_: of 'two' readings or more, of 'one',
+    and of 'energy' from two.
     """
 
     name = "runs"
@@ -147,7 +148,7 @@ class Runs(Learner, Predictor):
         if grid.cu_count != (profiles.base.cu_count,):
             return "power at other CU counts is not predicted, as no training table has them"
         if profiles.base.memory_mhz not in grid.memory_mhz:
-            return "power is predicted at the memory clock of the base alone"
+            return "power is predicted only at the memory clock of the base"
         if known_device(profiles.device) or not _from_one_clock(profiles):
             return None
         return (
@@ -160,18 +161,18 @@ class Runs(Learner, Predictor):
         trained = self.trained_devices()
         if profiles.device in trained:
             return None
-        learnt_on = f"learnt on {len(trained)} other GPU{'s' if len(trained) > 1 else ''}"
+        learnt_on = f"trained on {len(trained)} other GPU{'s' if len(trained) > 1 else ''}"
         known = known_device(profiles.device)
         vendors = {device.vendor for device in map(known_device, trained) if device}
         if known and vendors and known.vendor not in vendors:
             learnt_on += f", none of them of {known.vendor}"
         from_one = _from_one_clock(profiles)
         if not from_one:
-            return Note("G03", f"power was {learnt_on}")
+            return Note("G03", f"the law of power was {learnt_on}")
         some = f" for {listed(from_one)}" if len(from_one) < len(profiles.kernels) else ""
         return Note(
             "R07",
-            f"power is known at one clock only{some}, and was {learnt_on}; a second reading, "
+            f"power is known at one clock only{some}, its law {learnt_on}; a second reading, "
             f"{parameter('also')}, narrows the interval",
             "warning",
         )
@@ -346,7 +347,7 @@ class Runs(Learner, Predictor):
         if times is None:
             return self._times(profiles, grid, None)
         if times.grid != grid or times.base not in (base, *(p.config for p in profiles.points)):
-            raise InputError(f"'{self.name}' predicts on the grid and base of its times alone")
+            raise InputError(f"'{self.name}' predicts only on the grid and base of its times")
         return times.relative_to(base)
 
     def _highest_clock(self, profiles: Profiles, grid: ConfigGrid) -> float:

@@ -5,7 +5,6 @@ Over CU counts, of which no GPU has a table, they are set by hand.
 """
 
 from collections.abc import Sequence
-from statistics import NormalDist
 
 import numpy as np
 
@@ -130,6 +129,8 @@ def ends_over_cus(
 
     From each reading time is unchanged to in proportion to the count, WAVES further out.
     """
+    from statistics import NormalDist  # which loads decimal numbers
+
     score = CU_SCORE * NormalDist().inv_cdf((1 + coverage) / 2)
     is_base = grid.settings()["cu_count"] == profiles.base.cu_count
     width = np.where(is_base, 0, score * np.sqrt(fit.after + LEAST_CU_SPREAD**2))

@@ -120,7 +120,7 @@ class TestHyperParameters:
         known = ", ".join(create(name).get_params())
         for refusing in (create(name).set_params, partial(create, name)):
             with refused(
-                f"^the predictor '{name}' has no hyper-parameter 'depth', 'sed'; it has {known}$"
+                f"^the predictor '{name}' has no hyper-parameter 'depth'; it has {known}$"
             ):
                 refusing(depth=3, quantity="power", sed=1)
 

@@ -94,7 +94,7 @@ def test_tables_that_are_not_one_or_tell_nothing(name: str) -> None:
     for tables, count in (([], 0), ([table, table], 2)):
         with refused(f"'{name}' learns from one GPU at a time, not from {count} tables"):
             create(name).fit(tables, [MID] * count)
-    with refused(f"^'{name}' needs a training kernel and two configurations$"):
+    with refused(f"^'{name}' needs kernels at two settings or more; "):
         create(name).fit(made.measurements(grid=ConfigGrid.spanning([MID])), MID)
 
 

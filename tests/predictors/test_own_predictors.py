@@ -155,7 +155,7 @@ class TestTrain:
         assert factors.max() == (2.0 if predictor is Flat else 4.0)
 
     def test_one_without_a_quantity_is_of_time(self) -> None:
-        with pytest.warns(mlscale.DataWarning, match="^'WithoutQuantity' predicts time alone: "):
+        with pytest.warns(mlscale.DataWarning, match="^'WithoutQuantity' predicts only time: "):
             model = mlscale.train(made.measurements(), MID, WithoutQuantity, level=7.0)
         assert model.predictors.keys() == {"time"}
         assert model.predictors["time"].get_params() == {"level": 7.0}

@@ -28,6 +28,7 @@ from mlscale.data.profiles import MeasuredPoint
 from mlscale.data.surfaces import BOUNDED, by_power_laws
 from mlscale.model.model import NO_POWER_THERE
 from mlscale.model.shipped import model_for
+from mlscale.pages.measured import against_measured
 from mlscale.predictors.conditioning import RATIO_NOISE
 from mlscale.predictors.runs import Runs, pooled, without_crossings
 from mlscale.predictors.runs_law import (
@@ -37,7 +38,6 @@ from mlscale.predictors.runs_law import (
     log_powers,
     log_times,
 )
-from mlscale.report.measured import against_measured
 
 CLOCKS = made.CLOCKS
 LAST = len(CLOCKS) - 1  # the step of the highest
@@ -373,7 +373,7 @@ class TestRefusals:
     def test_of_times_on_another_grid(self) -> None:
         grid = ConfigGrid((40,), (750.0, 1500.0), (1000.0,))
         power = POWER.with_times(Surfaces(made.GRID, made.TOP, OTHER.relative("time", made.TOP)))
-        with refused("on the grid and base of its times alone"):
+        with refused("only on the grid and base of its times"):
             power.predict(with_readings(OTHER, LAST, 4), grid)
 
     def test_of_a_table_of_two_clocks(self) -> None:
@@ -389,15 +389,15 @@ class TestRefusals:
         half = replace(two, points=(replace(point, power_w=np.array([100.0, np.nan])),))
         other = replace(point, config=replace(point.config, memory_mhz=500.0))
         alone = (
-            "power is known at one clock only{}, and was learnt on 1 other GPU; a second reading"
+            "power is known at one clock only{}, its law trained on 1 other GPU; a second reading"
         )
         for profiles, device, begins in (
             (one, "rtx8000", None),
             (one, "h100-sxm5", alone.format("")),
             (half, "h100-sxm5", alone.format(" for 1 kernel (run1)")),
             (replace(two, points=(other,)), "h100-sxm5", alone.format("")),
-            (two, "h100-sxm5", "power was learnt on 1 other GPU"),
-            (two, "mi300x", "power was learnt on 1 other GPU, none of them of AMD"),
+            (two, "h100-sxm5", "the law of power was trained on 1 other GPU"),
+            (two, "mi300x", "the law of power was trained on 1 other GPU, none of them of AMD"),
         ):
             said = learnt.assumption(replace(profiles, device=device))
             assert said is None if begins is None else str(said).startswith(begins)

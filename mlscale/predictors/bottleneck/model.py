@@ -113,12 +113,12 @@ class TimeModel:
         memory, issue = np.mean([(gpu.memory_peak, gpu.issue_peak) for gpu in self.gpus], axis=0)
         return GpuPeaks(device, grid, base, float(memory), float(issue))
 
-    def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[list[Note]]:
+    def flags(self, kernels: KernelTraits, gpu: GpuPeaks) -> list[tuple[Note, ...]]:
         """Return what each kernel's prediction rests on that the reader should know."""
-        flags = self.process.flags(gpu.inputs(kernels.use))
+        flags = list(self.process.flags(gpu.inputs(kernels.use)))
         for above in np.flatnonzero(kernels.use.memory > LARGEST_SHARE):
             told = ABOVE_PEAK.format(kernels.use.memory[above])
-            flags[above].append(Note("G01", told, "warning"))
+            flags[above] += (Note("G01", told, "warning"),)
         return flags
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.counters.roofline import readable
-from mlscale.notes import Note
-from mlscale.predictors.features import range_flags
+from mlscale.predictors.features import Flags, range_flags
 
 # The covariance: exp(-2 d2 / LENGTH_SCALE^2) + 3 LINEAR^2 <z, z'> / D, where d2 is the mean
 # squared difference of the D inputs; times SHARED_BETWEEN_GPUS for kernels on different GPUs.
@@ -90,7 +89,7 @@ class Process:
         """
         return np.asarray(np.sqrt(squared_distance(points, self.points).min(axis=1)))
 
-    def flags(self, values: dict[str, Floats]) -> list[list[Note]]:
+    def flags(self, values: dict[str, Floats]) -> Flags:
         """Return for each kernel the inputs that are missing or outside the range trained."""
         columns = columns_of(values, self.names)
         return range_flags(self.names, columns, self.low, self.high, readable)

@@ -200,7 +200,7 @@ class TestBadInput:
         """A billionth of what the kernels move; by the whole of it they train, above."""
         table = made.measurements(4)
         tiny = replace(table, counter_samples=1e-9 * table.counter_samples)
-        with refused("no kernel of 'gtx980' is said to use more than .*e-10 of .* in bytes/s"):
+        with refused("no kernel of 'gtx980' uses more than .*e-10 of .* in bytes/s"):
             quick().fit(tiny, MID)
 
     def test_power_of_another_gpu_than_the_first(self) -> None:
