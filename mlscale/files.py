@@ -38,8 +38,8 @@ def no_progress(_count: int) -> None:
 def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path to write to; it replaces `path` only when the block ends well.
 
-    Of a link the file that it leads to is replaced; a stream, such as /dev/stdout or a pipe, is
-    added to. Raises InputError, naming the path, when the file system refuses.
+    If the path is a link, the file it points to is replaced; a stream, such as /dev/stdout or
+    a pipe, is appended to. Raises InputError, naming the path, when the file system refuses.
     """
     import tempfile
 
@@ -76,10 +76,10 @@ def is_stream(path: Path) -> bool:
 
 @contextmanager
 def only_writer(folder: Path) -> Iterator[None]:
-    """Hold a folder, so that no other process that asks for it too writes there.
+    """Lock a folder, so that no other process that uses this lock writes there.
 
-    The system lets go of it when the process ends, however that is. What a killed one had begun
-    to write is taken away. Raises InputError when another process holds it.
+    The system releases the lock when the process ends, however it ends. Partial files of a
+    killed process are deleted. Raises InputError when another process holds it.
     """
     if fcntl is None:
         yield
@@ -91,7 +91,7 @@ def only_writer(folder: Path) -> Iterator[None]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(
-                    f"{folder}: another mlscale writes there; wait for it, or name another folder"
+                    f"{folder}: another mlscale is writing there; wait, or name another folder"
                 ) from None
             for part in folder.glob(f".*{_PART}"):
                 part.unlink()
@@ -110,7 +110,7 @@ def write_text(path: Path, text: str) -> None:
 
 @dataclass(frozen=True)
 class HeldFile:
-    """A file that was opened once: what it begins with, which is all of a short one.
+    """A file opened once: its beginning, which is all of a short file.
 
     Attributes:
         path: the file.
@@ -127,15 +127,15 @@ class HeldFile:
 
     @property
     def packer(self) -> str | None:
-        """The module that unpacks it; None of what is not packed, or by another program."""
+        """The module that unpacks it; None if it is not compressed, or in an unknown format."""
         return next((m for mark, m in _PACKERS.items() if self.head.startswith(mark)), None)
 
     def open(self) -> BinaryIO:
-        """All its bytes; a file longer than what is held is opened again."""
+        """All its bytes; a file longer than `head` is opened again."""
         return io.BytesIO(self.head) if len(self.head) < HELD else self.path.open("rb")
 
     def pieces(self, progress: ByteProgress = no_progress) -> Iterator[bytes]:
-        """What it holds, unpacked where gzip, bzip2 or xz packed it. Raises InputError.
+        """Its content in pieces, unpacked if gzip, bzip2 or xz packed it. Raises InputError.
 
         progress: is called with numbers of bytes as they are read.
         """
@@ -155,17 +155,19 @@ class HeldFile:
             raise InputError(f"{self.path}: cannot be {what}: {error}; is it cut off?") from None
         if done > most:
             told = f"{self.path}: unpacks to more than {most / (1 << 30):.3g} GiB"
-            raise InputError(f"{told}, the most of a packed file of its size; unpack it first")
+            raise InputError(
+                f"{told}, the limit for a compressed file of its size; unpack it first"
+            )
 
     def content(self) -> bytes:
-        """All of it, unpacked where that is needed. Raises InputError, also on an empty file."""
+        """All of it, unpacked if necessary. Raises InputError, also on an empty file."""
         if content := b"".join(self.pieces()):
             return content
         raise InputError(f"{self.path}: is empty")
 
 
 def hold(file: Path | HeldFile) -> HeldFile:
-    """Open a file, unless that was done. Raises InputError where it cannot be read."""
+    """Open a file, unless it is open. Raises InputError if it cannot be read."""
     if isinstance(file, HeldFile):
         return file
     try:
@@ -176,18 +178,18 @@ def hold(file: Path | HeldFile) -> HeldFile:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole file, unpacked where that is needed. Raises InputError, also on an empty one."""
+    """The whole file, unpacked if necessary. Raises InputError, also on an empty one."""
     return hold(path).content()
 
 
 def shipped_json(module: str, name: str) -> Any:
-    """Return what the JSON file of that name beside a module holds. module: its __file__."""
+    """Return the content of the JSON file of that name next to a module. module: its __file__."""
     path = Path(module).with_name(name)
     return parse_json(path.read_bytes(), str(path))
 
 
 def parse_json(content: str | bytes, source: str) -> Any:
-    """What JSON says. Raises InputError, naming the source, where it is none."""
+    """Parse JSON. Raises InputError, naming the source, if it is not valid."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:  # the latter of brackets nested too deeply

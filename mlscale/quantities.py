@@ -20,7 +20,7 @@ _DECIMALS = 9  # to which a quantity in another unit is read: 1.005 GHz is 1005 
 
 
 def number_and_unit(text: str) -> tuple[float, str] | None:
-    """A number and the letters behind it, '' for a number alone; None where it is neither."""
+    """A number and its unit, '' without one; None if the text is neither."""
     parts = re.fullmatch(r"\s*(\S*?[\d.])\s*([^\W\d_]+|%)\s*", text)
     try:
         return (plain_number(parts[1]), parts[2]) if parts else (plain_number(text), "")
@@ -29,9 +29,9 @@ def number_and_unit(text: str) -> tuple[float, str] | None:
 
 
 def quantity(text: str, unit: str) -> float:
-    """The number of that unit, a key of UNITS, that a text gives; it may be written in another.
+    """The number in that unit, a key of UNITS, from a text that may use another unit.
 
-    Upper and lower case are alike. Raises InputError on what is no number, and on a wrong unit.
+    Case does not matter. Raises InputError if it is not a number, and on a wrong unit.
 
     Example:
         >>> quantity("1.2GHz", "MHz"), quantity("1200", "MHz"), quantity("0.5 kW", "W")
@@ -47,7 +47,7 @@ def quantity(text: str, unit: str) -> float:
     if said.casefold() not in units:
         *others, last = UNITS[unit]
         right = f"{', '.join(others)} or {last}" if others else last
-        instead = right if unit else "a number alone"
+        instead = right if unit else "a plain number"
         raise InputError(f"'{text}' has the unit '{said}'; give {instead}")
     return round(number * units[said.casefold()], _DECIMALS)
 

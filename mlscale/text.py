@@ -1,19 +1,21 @@
-"""Text: somebody else's names made fit for a terminal, and numbers read and written."""
+"""Text: names from files made safe for a terminal, and numbers read and written."""
 
 import math
+import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 # Patterns are compiled on first use, by the module re: most commands need none of them.
-_ESCAPES = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07"  # of a terminal: colours, titles
+_ESCAPES = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07"  # a terminal's colours and titles
 _BLANKS = r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+"
 _CONTROLS = r"[\x00-\x1f\x7f-\x9f]"
 _DIRECTIONS = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 _MOST_NAMED = 3
 _LEAST_PART = 3  # letters of a name by which it is found
-_TENTH = 0.1  # of a percent
+_TENTH = 0.1  # percent
 _ROUNDING = 1e-9  # percent by which sums of shares miss 100
 _APART_FROM = 9999.5  # 10 000 has its thousands apart
 _FORMULA = "'*[=+@-]."
@@ -28,7 +30,7 @@ def without_controls(text: str) -> str:
 
 
 def spreadsheet_cell(cell: Any) -> Any:
-    """A cell of CSV of which a spreadsheet makes no formula: words that begin as one get a '."""
+    """A CSV cell that no spreadsheet reads as a formula: words that begin as one get a '."""
     return f"'{cell}" if isinstance(cell, str) and re.match(_FORMULA, cell) else cell
 
 
@@ -48,12 +50,26 @@ def plain_number(text: str) -> float:
 
 
 def printable(text: str) -> str:
-    """Text for a terminal: besides, without marks that turn the direction of writing."""
-    return re.sub(_DIRECTIONS, "", without_controls(text))
+    """Text for a terminal: also without marks that change the direction of writing."""
+    return text if text.isprintable() else re.sub(_DIRECTIONS, "", without_controls(text))
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """Words as one line to paste into a shell; controls and bytes as bash and zsh write them."""
+    return " ".join(
+        shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_escaped, word))}'"
+        for word in words
+    )
+
+
+def _escaped(letter: str) -> str:
+    if not letter.isprintable():
+        return "".join(f"\\x{byte:02x}" for byte in os.fsencode(letter))
+    return f"\\{letter}" if letter in "\\'" else letter
 
 
 def shortened(text: str, longest: int = 60) -> str:
-    """Printable text of at most that many characters, the middle left out with an ellipsis."""
+    """Printable text of at most that many characters, the middle replaced by an ellipsis."""
     text = printable(text)
     if len(text) <= longest:
         return text
@@ -62,7 +78,7 @@ def shortened(text: str, longest: int = 60) -> str:
 
 
 def short_names(names: Sequence[str], longest: int = 32) -> dict[str, str]:
-    """Each name in at most that many characters, by what tells it from names like it.
+    """Each name in at most that many characters, keeping what distinguishes it from the others.
 
     A long one first loses its namespaces and brackets. If it is still long, or like another, its
     beginning stays, and the words that not all of these have. Those still alike are numbered.
@@ -110,12 +126,12 @@ def _words(name: str) -> list[str]:
 
 
 def without_numbers(text: str) -> str:
-    """The form of a message: what messages that differ in their numbers alone have in common."""
+    """The form of a message: what messages that differ only in their numbers have in common."""
     return re.sub(_NUMBER, "#", text)
 
 
 def with_ranges(texts: Sequence[str]) -> str:
-    """Messages of one form as one: a number that is not alike in all is a range.
+    """Messages of one form as one: a number that differs between them becomes a range.
 
     Example:
         >>> with_ranges(["GPU 0: 75.5 MHz of 80", "GPU 10: 9 MHz of 80", "GPU 2: 9 MHz of 80"])
@@ -147,7 +163,7 @@ def listed(kernels: Sequence[str]) -> str:
 def number(value: float | None, digits: int = 4) -> str:
     """A number for a column: that many significant digits, without an exponent.
 
-    '-' stands for None and for what is not finite. From 10 000 on thousands stand apart.
+    '-' means None or not finite. From 10 000 on thousands are separated.
     """
     if value is None or not math.isfinite(value):
         return "-"
@@ -159,7 +175,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def rounded(value: float, digits: int = 4) -> str:
-    """A number for a sentence: at most that many digits, and all of whole numbers.
+    """A number for a sentence: at most that many digits, but all digits of whole numbers.
 
     Below 0.0001 it has an exponent.
 
@@ -171,12 +187,12 @@ def rounded(value: float, digits: int = 4) -> str:
 
 
 def percent_in_words(value: float) -> str:
-    """A percentage without its sign, two digits of it and all of whole percents."""
+    """A percentage without its sign, in two digits, but all digits of whole percents."""
     return f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):.0f}"
 
 
 def share_in_percent(share: float) -> str:
-    """A share of a whole as a percentage to a tenth; neither a trace of it nor a gap is hidden.
+    """A share as a percentage to a tenth; what is nearly 0 or nearly 100 is marked as such.
 
     Example:
         >>> [share_in_percent(share) for share in (0.2923, 0.0002, 0.9998, 1.0)]
@@ -193,7 +209,7 @@ def share_in_percent(share: float) -> str:
 def near_names(
     name: str, names: Iterable[str], most: int = 2, least_alike: float = 0.6
 ) -> list[str]:
-    """Which of the names may be meant by one that is none of them, the likeliest first.
+    """Which of the names an unrecognised one may mean, the likeliest first.
 
     Those that have it somewhere, the earlier the nearer, then those of like letters, of which that
     share is alike at least; upper and lower case are alike.

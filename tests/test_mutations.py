@@ -24,4 +24,9 @@ def test_a_damaged_file_is_refused_or_harmless(
     trials: list[Trial], data: st.DataObject, seed: int
 ) -> None:
     trial = data.draw(st.sampled_from(trials))
-    assert trial.problem(Random(seed)) is None, trial.reader.name
+    fault = data.draw(st.sampled_from(trial.faults))
+    assert trial.problem(Random(seed), fault) is None, f"{trial.reader.name}, {fault}"
+
+
+def test_a_whole_file_is_read_from_a_pipe(trials: list[Trial]) -> None:
+    assert {t.reader.name: problem for t in trials if (problem := t.problem_of_pipe())} == {}

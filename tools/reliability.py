@@ -9,6 +9,7 @@ time or memory.
 """
 
 import argparse
+import gzip
 import io
 import json
 import os
@@ -34,7 +35,7 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from model_files import members_of, npy, zipped
-from mutations import Trial
+from mutations import FAULTS, Trial
 from readers import MODELS, Reader, profile_table, readers
 from synthetic import bottleneck_kernels as made
 
@@ -118,23 +119,25 @@ def made_files(folder: Path) -> Files:
 def damaged_files(folder: Path, count: int, seed: int) -> Iterator[Attack]:
     """Of each kind of file that mlscale reads, so many with one fault, in this process."""
     trials = [Trial(reader, folder) for reader in (readers(folder, MODELS) if count else ())]
-    of_models = [trial for trial in trials if trial.reader.suffix == ".mlscale"]
-    others = [trial for trial in trials if trial not in of_models]
-    for name, kinds in (("model file", of_models), ("export, log or table", others)):
-        yield (
-            f"a damaged {name}, of {len(kinds)} kinds",
-            [
-                partial(_damaged, trial, Random(f"{seed} {number}"))  # noqa: S311
-                for trial in kinds
-                for number in range(count)
-            ],
-        )
+    drawn: dict[str, list[Callable[[], Faults]]] = {name: [] for name in FAULTS}
+    for trial in trials:
+        for number in range(count):
+            random = Random(f"{seed} {trial.reader.name} {number}")  # noqa: S311
+            fault = random.choice(trial.faults)
+            drawn[fault].append(partial(_damaged, trial, fault, random))
+    for fault, tries in drawn.items():
+        yield f"files of {len(trials)} kinds: {fault}", tries
+    yield f"files of {len(trials)} kinds: by a pipe", [partial(_piped, trial) for trial in trials]
 
 
-def _damaged(trial: Trial, random: Random) -> Faults:
-    content = trial.damaged(random)
+def _piped(trial: Trial) -> Faults:
+    problem = trial.problem_of_pipe()
+    return [f"{trial.reader.name}: {problem}"] if problem else []
+
+
+def _damaged(trial: Trial, fault: str, random: Random) -> Faults:
     with _limits():
-        problem = trial.problem_of(content)
+        problem = trial.problem(random, fault)
     return [f"{trial.reader.name}: {problem}"] if problem else []
 
 
@@ -269,6 +272,13 @@ def _commands(files: Files) -> dict[str, Sequence[object]]:
     steering = files.new("steering.csv", export.replace(b"triad", b"\x1b]0;title\x07"))
     nowhere = files.folder / "nowhere" / "m.mlscale"
     read = ("predict", files.profile, "--model", files.model, "--format", "csv")
+    beginnings = {
+        "trace": b'{"traceEvents": [', "answer": b'{"resultType": [',
+        "result": b'{"num_prompts": 9, "itls": [', "table": b"kernel,time_ms\n",
+    }  # fmt: skip
+    blanks = gzip.compress(b" " * (1 << 28)) * 16
+    bombs = {name: files.new(f"{name}.gz", gzip.compress(begin) + blanks)
+             for name, begin in beginnings.items()}  # fmt: skip
     return {
         "a file without an end": ("predict", "/dev/zero"),
         "an empty file": ("advise", files.new("empty.csv", b"")),
@@ -279,6 +289,7 @@ def _commands(files: Files) -> dict[str, Sequence[object]]:
         "output onto the table that is read": (*TRAIN, files.table, "-o", files.table),
         "output into a folder that is not there": (*TRAIN, files.table, "-o", nowhere),
         "output onto a full disk": (*read, "-o", "/dev/full"),
+        **{f"a packed bomb of 4 GB: {name}": ("import", bomb) for name, bomb in bombs.items()},
         "--dask where nobody listens": (
             *(*STUDY, files.table, "-o", files.folder / "dask"), "--dask", "tcp://127.0.0.1:9"),
     }  # fmt: skip

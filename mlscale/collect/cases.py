@@ -38,7 +38,7 @@ class Case:
     tolerance: float = 0.0
 
     def error(self, outputs: Sequence[Any]) -> float:
-        """The worst error of the outputs, by argument: relative, infinite for what is no number."""
+        """The largest error of the outputs, by argument: relative, infinite if not a number."""
         errors = []
         for number, (at, values) in self.expected.items():
             left = np.ravel(outputs[number])[at].astype(np.float64)
@@ -48,18 +48,18 @@ class Case:
 
 
 def uniform(n: int, seed: int = 0, low: float = -1.0) -> NDArray[np.float32]:
-    """Made numbers of single precision from low to 1; always the same."""
+    """Generated single-precision numbers from low to 1; always the same."""
     numbers = np.random.default_rng(seed).random(n, dtype=np.float32)
     return np.asarray(low + (1 - low) * numbers, dtype=np.float32)
 
 
 def whole(n: int, below: int, seed: int = 0) -> NDArray[np.int32]:
-    """Made whole numbers from 0; always the same."""
+    """Generated whole numbers from 0; always the same."""
     return np.random.default_rng(seed).integers(0, below, n, dtype=np.int32)
 
 
 def bits(n: int) -> NDArray[np.uint32]:
-    """Made words of 32 bits; always the same."""
+    """Generated 32-bit words; always the same."""
     return np.random.default_rng(0).integers(0, 2**32, n, dtype=np.uint32)
 
 

@@ -78,7 +78,7 @@ class DeviceInfo:
 
     @property
     def key(self) -> str:
-        """That of the device table, or for another device its name in one word."""
+        """Its key in the device table, or for another device its name in one word."""
         return key_of(self.name, self.cu_count)
 
     @property
@@ -95,10 +95,10 @@ class DeviceInfo:
 
     @property
     def why_fixed(self) -> str:
-        """Why clocks and power limits cannot be set, and what serves in their place, or ''."""
+        """Why clocks and power limits cannot be set, and what to do instead, or ''."""
         if self.sensors != "nvml":
             return (
-                "mlscale sets clocks and power limits through NVML alone. On AMD set them with "
+                "mlscale sets clocks and power limits only through NVML. On AMD set them with "
                 "amd-smi (on a Jetson with nvpmodel) and collect once for each setting; an MI300X "
                 "refuses to hold its clocks (--setsclk), performance determinism caps them instead"
             )
@@ -111,7 +111,7 @@ class DeviceInfo:
         return ""
 
     def environment(self, cu_count: int) -> dict[str, str]:
-        """What tells a process to use that many CUs of the device; nothing for green contexts."""
+        """The variables that limit a process to that many CUs; none for green contexts."""
         if self.cu_axis == "threads":
             return {**self.seen_by, "POCL_MAX_PTHREAD_COUNT": str(cu_count)}
         if self.cu_axis == "CU mask" and cu_count < self.cu_count:
@@ -272,7 +272,7 @@ def _opencl() -> DeviceInfo:
             if not name:  # there are no more
                 break
     what = "; ".join(map(": ".join, tried.items())) or "it has no device"
-    raise InputError(f"OpenCL runs no kernel here ({what}); {_INSTALL_POCL}")
+    raise InputError(f"OpenCL cannot run a kernel here ({what}); {_INSTALL_POCL}")
 
 
 def _why(done: subprocess.CompletedProcess[str]) -> str:

@@ -1,6 +1,6 @@
 """One kernel measured by kernel_tuner: its parameters, its observers, and the check of its result.
 
-Needs kernel_tuner, which is mended from outside: docs/decisions/0010-collecting.md says how, and
+Needs kernel_tuner, which is patched from outside: docs/decisions/0010-collecting.md says how, and
 why. `python -m mlscale.collect.measuring BACKEND SUITE KERNEL …` launches kernels for a profiler.
 """
 

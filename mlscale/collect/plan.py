@@ -126,9 +126,9 @@ class Plan:
 
 
 def cu_counts(asked: Sequence[int] | None, device: DeviceInfo) -> tuple[int, ...]:
-    """The CU counts to measure, rising. Raises InputError on what the device does not have.
+    """The CU counts to measure, rising. Raises InputError on counts the device does not have.
 
-    asked None takes up to eight, evenly spaced, all CUs among them. Those of a GPU that grants
+    asked None means up to eight, evenly spaced, all CUs among them. Those of a GPU that grants
     groups of CUs are rounded up to whole ones.
     """
     most = device.cu_count

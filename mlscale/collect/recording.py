@@ -73,7 +73,7 @@ def begin(folder: Path, plan: Plan, resume: bool) -> dict[str, Any]:
 
 
 def finish(folder: Path, record: dict[str, Any], **lacking: Any) -> None:
-    """Write down the end, and what is lacking, by name."""
+    """Record the end, and what is missing, by name."""
     _write(folder / "collect.json", {**record, **lacking}, "finished")
 
 
@@ -131,7 +131,7 @@ def _rows(folder: Path, plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 def base(frame: pd.DataFrame) -> dict[str, float]:
-    """The configuration that counters are of: all CUs, the highest clocks."""
+    """The configuration of the counters: all CUs, the highest clocks."""
     return {axis: float(frame[axis].max()) for axis in AXES}
 
 
@@ -287,7 +287,7 @@ def _profile(plan: Plan, kernels: Sequence[str], folder: Path) -> None:
             shutil.rmtree(into)
             why = f"ended with {status}" if status else f"was ended after {limit_s:g} s"
             last = "".join(said.strip().splitlines()[-1:])[:300]
-            raise InputError(f"{tool} {why}: {last or 'it said nothing'}")
+            raise InputError(f"{tool} {why}: {last or 'no output'}")
     if len(kernels) > 1:
         _part(into / "ncu.csv", kernels, folder)
 
@@ -316,7 +316,7 @@ def _run(line: Sequence[str], limit_s: float) -> tuple[int | None, str]:
 
 
 def _part(export: Path, kernels: Sequence[str], folder: Path) -> None:
-    """Give each kernel that ncu counted its rows in a file of its own: clocks differ by launch."""
+    """Give each kernel that ncu counted its rows in a separate file: clocks differ by launch."""
     lines = export.read_text(errors="replace").splitlines() if export.exists() else []
     # Lines of ncu's own begin with ==; a header and units come first.
     table = [*csv.reader(line for line in lines if line[:1] == '"')]

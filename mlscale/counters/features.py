@@ -42,7 +42,7 @@ _INSTRUCTIONS = ("inst_executed", "inst_issued")
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Values (K, F) of the named features; NaN where a kernel's counters do not give one."""
+    """Values (K, F) of the named features; NaN if a kernel's counters do not give one."""
 
     names: tuple[str, ...]
     values: Floats
@@ -53,12 +53,12 @@ def compute_features(
 ) -> Features:
     """The features of one kind; all that the counters give, or exactly those named.
 
-    A named one is NaN where its counters are not there. Raises InputError when the counters give no
+    A named one is NaN if its counters are missing. Raises InputError if the counters give no
     feature of the kind at all, and none is named.
     """
     if kind in _COUNTERS_THEMSELVES and names is not None:
-        places = {name: place for place, name in enumerate(profiles.counter_names)}
-        if all(name in places for name in names):
+        places = dict(zip(profiles.counter_names, range(len(profiles.counter_names)), strict=True))
+        if places.keys() >= set(names):
             used = [places[name] for name in names]
             return Features(names, profiles.counters.take(used, axis=1))
     columns = _columns(kind.removesuffix(WITH_POWER), profiles, device)
@@ -69,7 +69,7 @@ def compute_features(
             present = ", ".join(profiles.counter_names) or (
                 "none: profile with counters, or choose a predictor without features, mean-surface"
             )
-            raise InputError(f"the counters give no '{kind}' features; there are {present}")
+            raise InputError(f"the counters give no '{kind}' features; available: {present}")
         names = tuple(columns)
     missing = np.full(len(profiles.kernels), np.nan)
     values = np.array([columns.get(name, missing) for name in names])
@@ -98,7 +98,7 @@ def _base_power(profiles: Profiles, is_needed: bool) -> dict[str, Floats]:
 
 
 def kinds_for(counter_names: tuple[str, ...], device: str) -> tuple[str, ...]:
-    """The kinds of features that a table's counters and device give, what suits best first."""
+    """The kinds of features that a table's counters and device give, the best first."""
     is_given = {
         "table2": len(set(TABLE_2) & set(counter_names)) >= len(TABLE_2) // 2,
         "utilisation": "dram_read_transactions" in counter_names and device in device_keys(),
@@ -192,7 +192,7 @@ class Utilisation:
     formula: Callable[[_Counts], Floats]
 
     def missing_counters(self, profiles: Profiles) -> list[str]:
-        """The counters that the profile has not, nor what is used in their place."""
+        """The counters that are missing from the profile, with no substitute either."""
         return [
             counter
             for counter in self.counters

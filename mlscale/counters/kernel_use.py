@@ -43,7 +43,7 @@ _TRAFFIC_OF_A_TABLE = (
     "dram_write_transactions, or ReadBandwidth and WriteBandwidth (Table II)"
 )
 DESCRIBED = f"edit what '{command('devices show h100-sxm5', 'json')}' prints"
-_INSTEAD = "name no model, or 'runs', which needs none"
+_INSTEAD = "omit the model or name 'runs', which needs none"
 SCHEDULERS = 4  # per CU: GCN's SIMDs, NVIDIA's warp schedulers
 # Share of DRAM's peak that a table's busiest kernel uses at least; GB/s for bytes/s are 1e-9.
 _LEAST_OF_TABLE = 1e-5
@@ -57,7 +57,7 @@ _CORE_UNITS = ("issue", "l2", "texture", "shared", "fp64")
 
 @dataclass(frozen=True, eq=False)
 class KernelUse:
-    """K kernels at their base; each array (K,), NaN where the counters do not tell.
+    """K kernels at their base; each array (K,), NaN if the counters do not show it.
 
     Attributes:
         memory: DRAM bytes / (time x peak bandwidth at the base's memory clock).
@@ -103,8 +103,8 @@ def kernel_use(profiles: Profiles, trained: UseSources | None = None) -> KernelU
     """What each kernel uses: each number from the first of its sources that the profile has.
 
     trained: the sources of a trained model, which come first. Raises InputError on a GPU whose
-    peaks are not known, and where nothing gives the DRAM traffic, without which no bottleneck can
-    be told.
+    peaks are unknown, and if nothing gives the DRAM traffic, without which no bottleneck can be
+    determined.
     """
     use, _ = use_and_sources(profiles, trained)
     _check_memory(profiles, use.memory)
@@ -120,7 +120,7 @@ def use_sources(profiles: Profiles, trained: UseSources | None = None) -> UseSou
 
 
 def traffic_needed(counter_tool: str) -> str:
-    """What to measure where nothing tells the DRAM traffic; with the tool that counted, if any."""
+    """What to measure if the DRAM traffic is missing; for the tool that counted, if any."""
     measure = _TRAFFIC_OF_A_TABLE
     if counter_tool in _TRAFFIC_OF_A_TOOL:
         measure = f"{counter_tool}'s {_TRAFFIC_OF_A_TOOL[counter_tool]}"
@@ -135,7 +135,7 @@ def half_of_traffic(profiles: Profiles) -> str:
 
 
 def tells_traffic(profiles: Profiles) -> bool:
-    """Whether of every kernel with counters the DRAM traffic is known, as a share of the GPU's.
+    """Whether the DRAM traffic of every kernel with counters is known, as a share of the GPU's.
 
     Raises InputError on a name of several GPUs.
     """
@@ -212,9 +212,9 @@ def check_traffic_of_training(profiles: Profiles) -> None:
     most = float(kernel_use(profiles).memory.max())
     if 0 < most < _LEAST_OF_TABLE:
         raise InputError(
-            f"no kernel of '{profiles.device}' is said to use more than {most:.1g} of the peak of "
-            "its DRAM: are dram_utilisation a share from 0 to 1, ReadBandwidth and WriteBandwidth "
-            "in bytes/s, and time_ms in milliseconds?"
+            f"no kernel of '{profiles.device}' uses more than {most:.1g} of the peak of its "
+            "DRAM: are dram_utilisation a share from 0 to 1, ReadBandwidth and WriteBandwidth in "
+            "bytes/s, and time_ms in milliseconds?"
         )
 
 

@@ -32,7 +32,7 @@ _WAITS_TOO = "MemUnitBusy"
 
 @dataclass(frozen=True)
 class RooflinePlace:
-    """Shares of peak, 0 to 1, NaN where the counters do not tell.
+    """Shares of peak, 0 to 1, NaN if the counters do not show it.
 
     dram: of the DRAM bandwidth; is_upper_bound: whether it is at most that. core: the largest
     share of a unit that runs at the engine clock; unit: its name.
@@ -45,7 +45,7 @@ class RooflinePlace:
 
     @property
     def bound(self) -> str | None:
-        """'memory-bound', 'core-bound', 'balanced' or 'latency-bound'; None where it is unknown."""
+        """'memory-bound', 'core-bound', 'balanced' or 'latency-bound'; None if unknown."""
         if math.isnan(self.dram) or math.isnan(self.core):
             return None
         if max(self.dram, self.core) < LEAST_BOUND:
@@ -67,7 +67,7 @@ class RooflinePlace:
 
 
 def roofline(profiles: Profiles) -> tuple[RooflinePlace, ...]:
-    """The place of every kernel; all unknown on a GPU whose peaks are not known.
+    """The place of every kernel; all unknown on a GPU whose peaks are unknown.
 
     Example:
         >>> str(RooflinePlace(dram=0.84, core=0.12, unit="issue"))
@@ -129,7 +129,7 @@ INPUTS: dict[str, tuple[Callable[[float], float], str]] = {
 
 
 def readable(name: str, value: float) -> str:
-    """The value of an input with its unit, as a reader wants it.
+    """The value of an input with its unit, for a reader.
 
     Example:
         >>> readable("occupancy", 0.5), readable("issue use", 0.5)

@@ -27,10 +27,10 @@ ALIKE = 1.1  # launches within a tenth of each other are of repetitions of one r
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as samples (R, ...), each cell a kernel at a configuration, NaN where it has fewer.
+    """Rows as samples (R, ...), each cell a kernel at a configuration, NaN if it has fewer.
 
-    time_samples [ms]; launch_samples: None where no row says any; how: what becomes of
-    repetitions. With 'min' time and power are those of the quickest row.
+    time_samples [ms]; launch_samples: None if no row has any; how: repetitions are combined.
+    With 'min' time and power are those of the fastest row.
     """
 
     time_samples: Floats
@@ -44,7 +44,7 @@ class Rows:
 
     @cached_property
     def launches(self) -> Floats | None:
-        """Launches (...), None where no row says any."""
+        """Launches (...), None if no row has any."""
         return None if self.launch_samples is None else _sum(self._launches)
 
     def power_w(self, samples: Floats) -> Floats:
@@ -107,7 +107,7 @@ class Rows:
 
 
 def over_repetitions(samples: Floats, how: Aggregate) -> Floats:
-    """Make one number of the repetitions (R, …) of each cell; NaN where all are missing."""
+    """Combine the repetitions (R, …) of each cell into one number; NaN if all are missing."""
     if len(samples) == 1:
         return np.asarray(samples[0])
     with warnings.catch_warnings():
@@ -144,9 +144,9 @@ MOST_FILLED = 5_000  # configurations of a grid; the work grows as their cube
 
 
 def filled(values: Floats, grid: ConfigGrid) -> Floats:
-    """Positive values (K, C, E, M), NaN where a kernel was not measured, with all cells known.
+    """Positive values (K, C, E, M), NaN where a kernel was not measured, with all cells filled.
 
-    Each kernel is filled from its measured cells alone. Raises InputError on a grid of more than
+    Each kernel is filled only from its own measured cells. Raises InputError on a grid of more than
     MOST_FILLED configurations.
     """
     if grid.size > MOST_FILLED:
@@ -154,8 +154,8 @@ def filled(values: Floats, grid: ConfigGrid) -> Floats:
         dropped = parameter("incomplete", "drop-settings")
         mend = f", or at those that a kernel lacks: {dropped}" if is_covered else ""
         raise InputError(
-            f"the grid has {grid.text}, and rows of a part of it: missing cells are filled in on "
-            f"at most {MOST_FILLED} configurations; leave out the rows at some settings{mend}"
+            f"the grid has {grid.text}, but rows for only part of it: missing cells are filled in "
+            f"on at most {MOST_FILLED} configurations; leave out the rows at some settings{mend}"
         )
     roughness = _roughness(grid)
     logs = np.log(values).reshape(len(values), -1)
@@ -189,8 +189,8 @@ def _roughness(grid: ConfigGrid) -> Floats:
 def complete_part(measured: Mask) -> list[Indices]:
     """The kernels, and the steps of each axis, that are left of cells (K, C, E, M).
 
-    Each time goes the kernel or step that lacks the largest share of its cells, until none does.
-    What no kernel was measured at is lacked by none.
+    The kernel or step that lacks the largest share of its cells is removed, until none does.
+    Configurations at which no kernel was measured do not count.
     """
     kept = [np.arange(length) for length in measured.shape]
     wanted = np.broadcast_to(measured.any(axis=0), measured.shape)

@@ -45,7 +45,7 @@ class Rule:
 # fmt: off
 RULES = (
     Rule("G01", "value", "refused", predicates.impossible_value,
-         "{value:g} {unit} cannot be, {limit}; {mend}"),
+         "{value:g} {unit} is impossible, {limit}; {mend}"),
     Rule("G02", "board power", "refused", predicates.doubtful_power,
          "a board power of {power_w:g} W {why}"),
     Rule("G02", "partition", "warning", predicates.part_of_a_gpu,
@@ -53,7 +53,7 @@ RULES = (
          "energy is right only if nothing ran on the others"),
     Rule("L01", "kernels", "refused", predicates.no_launch, "has no kernel launch{untimed}; {why}"),
     Rule("G01", "traffic", "refused", predicates.impossible_traffic,
-         "'{kernel}': its DRAM traffic is {share:.3g} times what {device} passes at "
+         "'{kernel}': its DRAM traffic is {share:.3g} times what {device} can transfer at "
          "memory={memory_mhz:g}; give the clock and the GPU that it ran on (in a table also "
          "time_ms in milliseconds and of one launch, shares from 0 to 1, rates in bytes/s)"),
     Rule("L04", "launch clocks", "refused", predicates.unlike_clocks,
@@ -64,17 +64,17 @@ RULES = (
     Rule("M01", "gpus", "refused", predicates.no_gpu_chosen,
          "{what}"),
     Rule("M02", "busy span", "warning", predicates.long_pauses,
-         "{pause}; the time counts them{mend}"),
+         "{pause}; the time includes them{mend}"),
     Rule("T01", "grid", "refused", predicates.lacking_configurations,
          "{count} of {total} kernels lack configurations: {lacking}; {mend}"),
     Rule("T02", "repetitions", "warning", predicates.unlike_repetitions,
-         "repetitions differ by more than 10 % in {cases}, most those of '{kernel}': {ends}; take "
-         "out rows of other work or clocks"),
+         "repetitions differ by more than 10 % in {cases}, most those of '{kernel}': {ends}; "
+         "delete rows of other work or clocks"),
     Rule("T02", "launches", "warning", predicates.changing_launch,
          "'{column}' of {count} is not the same at all clocks; that of '{kernels[0]}' is {ends}: "
-         "name two workloads apart"),
+         "give different workloads different names"),
     Rule("T02", "times", "warning", predicates.jumping_times,
-         "the times of {count} change by far more than a clock does: '{kernel}' takes {times}; "
+         "the times of {count} change far more than a clock does: '{kernel}' takes {times}; "
          "measure both again"),
     Rule("T05", "columns", "warning", predicates.doubtful_columns, "{what}"),
     Rule("T06", "counters", "warning", predicates.uncounted_kernels, "{what}"),
@@ -86,7 +86,7 @@ RULES = (
          "application's? Give each kernel its own, or the application one row"),
     Rule("R01", "further run", "refused", predicates.other_work,
          "at {mhz:g} MHz {takes} at {base_mhz:g} MHz, the same work {usual}; give {files} of runs "
-         "that do the same work, under no limit of power or heat"),
+         "that do the same work, below power and thermal limits"),
     Rule("R02", "scaling", "warning", predicates.hidden_slowdown,
          "at {mhz:g} MHz the GPU worked {worked:.2f} times as long as at {base_mhz:g} MHz, and "
          "{takes} there: pauses hide how much the work slows, perhaps no more below "
@@ -97,8 +97,8 @@ RULES = (
          "this log, or that of the run at {base_mhz:g} MHz, {what}"),
     Rule("P02", "setting", "note", predicates.beyond_training, "{axis} {asked:g} is {how}"),
     Rule("P01", "model", "refused", predicates.simulated_for_real,
-         "learnt from {origin} data of '{trained}', which say nothing of '{device}'; take a model "
-         "of measurements, or predict nevertheless with {force}"),
+         "trained on {origin} data of '{trained}', which say nothing about '{device}'; use a model "
+         "trained on measurements, or predict anyway with {force}"),
     Rule("P02", "feature", "note", predicates.feature_outside,
          "{name} {value} {side} trained {end}"),
     Rule("P03", "supply", "note", predicates.more_than_supplied,

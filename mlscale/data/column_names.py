@@ -6,7 +6,7 @@ part of it, or another device) and what: a draw or a limit, a moment or a length
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -87,11 +87,11 @@ _RATE = re.compile(r"(per_?|[a-z]/)s(ec|econd)?\b|\btps\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Title:
-    """A title as it is understood.
+    """The meaning of a title.
 
     what: our name of the quantity, as 'power_w'; 'time_ms' is how long, 'moment' when, 'time' one
     of both, 'gpu' an index, 'watts' a GPU's number alone. unit: of UNITS, '' without; gpu: the
-    number in it, '' without. rank: of several titles of one quantity the lowest counts.
+    number in it, '' without. rank: of several titles of one quantity the lowest wins.
     """
 
     text: str
@@ -104,11 +104,11 @@ class Title:
 
 @cache
 def read_title(text: str) -> Title | None:
-    """What a title says; None where it is not of a GPU's power, clocks, use or time."""
+    """The meaning of a title; None if not of a GPU's power, clocks, use or time."""
     label, plain = re.search(r'gpu="(\d+)"', text), re.sub(r"\{.*\}", "", text).strip()
     if len(plain) > _LONGEST:
         return None
-    if plain == "_runtime":  # of W&B: since the run began
+    if plain == "_runtime":  # W&B counts it from the beginning of the run
         return Title(text, "moment", "s", rank=1.0, words=("time",))
     words, unit = _words(plain.replace("µ", "u").replace("μ", "u"))
     gpu = label[1] if label else ""
@@ -223,13 +223,41 @@ def _time(said: set[str]) -> tuple[str, float] | None:
         return "time_ms", 1.0
     if "stamp" in said and not said & _SPOILT:
         return "moment", 0.0
-    if said in ({"monotonic"}, {"perf", "counter"}):  # of Python; from no start known
+    if said in ({"monotonic"}, {"perf", "counter"}):  # Python's, from no start known
         return "moment", 2.0
     if said and said <= _MOMENT and ("start" not in said or "since" in said):
         return ("moment", 1.0) if "date" in said else ("time", 2.0)
     is_long = "latency" in said or said == {"render"} or ("time" in said and said & _LENGTHS)
     is_whole = said <= {*_LENGTHS, "time", "latency", "render", "avg"}
     return ("time_ms", 0.0) if is_long and is_whole else None
+
+
+_ASKED = {"power_w": ("power", "'GPU power [{0}]'"),
+          "engine_mhz": ("clock", "'GPU clock [{0}]' or 'memory clock [{0}]'")}  # fmt: skip
+
+
+def unread(names: Iterable[str], told: Collection[str]) -> str:
+    """What to ask about a title in words that are not known, of a GPU and in a unit of what lacks.
+
+    told: our names of what other titles say. '' where there is none.
+    """
+    for name in names:
+        what, unit = _unread(name)
+        if what and what not in told:
+            quantity, titles = _ASKED[what]
+            asked = f"column '{name}' may be its {quantity}, in words that are not recognised"
+            return f"{asked}; title it {titles.format(unit)}, or delete it"
+    return ""
+
+
+@cache
+def _unread(text: str) -> tuple[str, str]:
+    """Our name of what a title in words that are not known may be of a GPU, and its unit."""
+    words, unit = _words(text) if len(text) <= _LONGEST and not read_title(text) else ([], "")
+    said = {word for word in words if not word.isdigit()}
+    is_of_gpu = said & _GPU and said - _FILLING and not said & (_SPOILT | _PARTS | _OTHERS)
+    told = (what for what, (quantity, _) in _ASKED.items() if unit in UNITS[quantity])
+    return (next(told, "") if is_of_gpu else ""), unit
 
 
 Columns = Mapping[str, str | float]  # by our name what a file calls a column, see `table.mapped`
@@ -274,6 +302,8 @@ def source_meant(name: str, present: Collection[str]) -> str | None:
             if near := sorted((t.rank, n) for n, t in enumerate(said) if t.what == what):
                 is_one = len(near) == 1 or near[0][0] < near[1][0]
                 return _with_unit(name, said[near[0][1]]) if is_one else None
+        if len(unknown := [column for column in present if _unread(column)[0] == name]) == 1:
+            return unknown[0]
     present = [column for column in present if not is_of_limits(column)]
     for column in present:
         if _folded(column) in _USUAL.get(name, "").split():
@@ -297,12 +327,12 @@ def _with_unit(name: str, title: Title) -> str:
 
 
 def is_of_limits(column: str) -> bool:
-    """Whether a column tells by its name of what may be, such as a power cap."""
+    """Whether a column is by its name a limit, such as a power cap."""
     return bool(_OF_LIMITS.search(column.casefold()))
 
 
 def is_usual(name: str, column: str) -> bool:
-    """Whether a column says by its name that it is ours of that name."""
+    """Whether a column is by its name a usual spelling of that one of ours."""
     return column == name or source_meant(name, [column]) is not None
 
 
@@ -324,7 +354,7 @@ def split_source(name: str, source: str, present: Collection[str]) -> tuple[str,
 
 
 def converted(name: str, values: Floats, unit: str) -> Floats:
-    """Values of a unit in that of the column they become; clocks to the hertz."""
+    """Values converted to the unit of the column they become; clocks to the hertz."""
     per_unit = _units(name).get(unit, 1.0)
     with np.errstate(divide="ignore"):
         values = per_unit / values if unit == RATE else values / per_unit

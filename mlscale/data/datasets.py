@@ -23,8 +23,8 @@ _PACKAGE = Path(__file__).parents[1]
 class Dataset:
     """A set of measurements, and where it comes from.
 
-    origin: 'measured' or 'simulated'. kernels, axes, counters, size_bytes: None where
-    nobody here has looked; axes in MHz; counters as in the tidy table. licence: None where its
+    origin: 'measured' or 'simulated'. kernels, axes, counters, size_bytes: None if nobody
+    here has looked; axes in MHz; counters as in the tidy table. licence: None if its
     authors state none. faults: what is known to be wrong, by kernel or column. url and sha256 are
     of a public file; without a sha256 the file is shipped. parts: the SHA-256 of each public file
     that a shipped table was made of, by name below url_of_parts; a file with a sha256 and no url
@@ -62,23 +62,23 @@ def public_datasets() -> dict[str, Dataset]:
 
 
 def dataset(name: str) -> Dataset:
-    """The data set of that name. Raises InputError, naming those that there are."""
+    """The data set of that name. Raises InputError, naming those available."""
     datasets = all_datasets()
     if name not in datasets:
         close = near_names(name, datasets, most=1)
         hint = f"; is '{close[0]}' meant?" if close else ""
-        raise InputError(f"there is no data set '{name}'; there are {', '.join(datasets)}{hint}")
+        raise InputError(f"there is no data set '{name}'; available: {', '.join(datasets)}{hint}")
     return datasets[name]
 
 
 def identify(file: Path) -> Dataset | None:
-    """The public data set that a file is, by its checksum. Raises InputError."""
+    """The public data set with a file's checksum. Raises InputError."""
     sha256 = _sha256(file)
     return next((d for d in public_datasets().values() if d.sha256 == sha256), None)
 
 
 def shipped() -> dict[str, Path]:
-    """Where each shipped data set or model file lies, by name, in a checkout and a wheel alike."""
+    """The path of each shipped data set or model file, by name, in a checkout and a wheel alike."""
     return {
         file.name: file
         for root in (_PACKAGE.parent, _PACKAGE / "_shipped")
@@ -91,7 +91,7 @@ def shipped() -> dict[str, Path]:
 def input_file(text: str) -> Path:
     """A file to read: the path, or else the shipped file of that name.
 
-    Raises InputError where it is not there, and its folder has one of a name like it.
+    Raises InputError if it is missing and its folder has one of a similar name.
     """
     path = Path(text)
     if os.path.exists(text):  # noqa: PTH110, which raises on some names
@@ -112,10 +112,10 @@ def input_file(text: str) -> Path:
 
 
 def path(name: str) -> Path:
-    """Where the shipped file of that name lies. Raises InputError, naming what is shipped."""
+    """The path of the shipped file of that name. Raises InputError, naming what is shipped."""
     files = shipped()
     if name not in files:
-        raise InputError(f"no file '{name}' is shipped; there are {', '.join(files)}")
+        raise InputError(f"no file '{name}' is shipped; available: {', '.join(files)}")
     return files[name]
 
 
@@ -127,10 +127,10 @@ def cache_folder() -> Path:
 
 
 def find(dataset: Dataset) -> tuple[Path, str] | None:
-    """The file of a data set and where it was found; None where it is not on this machine.
+    """The file of a data set and where it was found; None if it is not on this machine.
 
-    A file of the right name but another checksum is passed over with a warning. Raises InputError
-    where a file cannot be read.
+    A file of the right name but another checksum is skipped with a warning. Raises InputError
+    if a file cannot be read.
     """
     if not dataset.sha256:
         return (path(dataset.file), "shipped") if dataset.file else None
@@ -142,9 +142,7 @@ def find(dataset: Dataset) -> tuple[Path, str] | None:
             if _sha256(file) == dataset.sha256:
                 return file, place
             if file.name == dataset.file:
-                warn(
-                    "T09", f"{file}: is not '{dataset.name}', it has another checksum; passed over"
-                )
+                warn("T09", f"{file}: is not '{dataset.name}', its checksum differs; skipped")
     return None
 
 
@@ -167,9 +165,9 @@ def _sha256(file: Path) -> str:
 
 
 def named_file(text: str) -> Path:
-    """A path as it is given, or the file of the public data set of that name.
+    """A path as given, or the file of the public data set of that name.
 
-    Raises InputError where that data set is not on this machine, or is a table already.
+    Raises InputError if that data set is not on this machine, or is already a table.
     """
     known = all_datasets().get(text)
     if os.path.exists(text) or known is None:  # noqa: PTH110  Path("") is "."
@@ -196,8 +194,8 @@ def _require_url(dataset: Dataset) -> None:
 def fetch(name: str) -> Path:
     """The file of a data set: as found on this machine, else downloaded into the cache by pooch.
 
-    Raises InputError where the data set is not known or not to be had; a file of another checksum
-    is refused.
+    Raises InputError if the data set is unknown or cannot be downloaded; a file with another
+    checksum is refused.
     """
     found = dataset(name)
     if location := find(found):
@@ -213,7 +211,7 @@ def fetch(name: str) -> Path:
     except (OSError, ValueError) as error:  # requests' errors are OSErrors; ValueError: checksum
         reason = " ".join(str(error).split())[:300]
         raise InputError(
-            f"{found.url}: cannot be fetched: {reason}; where there is no network, put the file "
+            f"{found.url}: cannot be fetched: {reason}; without a network, put the file "
             "into a folder that MLSCALE_DATA names"
         ) from error
     return Path(file)

@@ -22,19 +22,22 @@ from mlscale.arrays import Floats
 from mlscale.errors import InputError, warn
 from mlscale.files import parse_json_object, read_bytes, shipped_json
 from mlscale.parameters import command
+from mlscale.text import did_you_mean
 
 ABOVE_RATED = 1.05  # times the rated engine clock: what an AMD GPU runs at most
 # No tool of AMD's sets it; the GPUs of its processors are of RDNA 3.5.
 CDNA = ("CDNA 3", "CDNA 4")  # how the architectures of AMD's data-center GPUs of today begin
 CHOOSE_THEIR_MEMORY_CLOCK = ("CDNA 2", "CDNA 3", "CDNA 4", "RDNA 3", "RDNA 4")
-IMPOSSIBLE_SHARE = 10.0  # of the peak, by which no clock is mistaken: the time is in another unit
-SECTOR_BYTES = 32  # of one DRAM or L2 transaction, as NVIDIA's profilers count them
-LARGEST_SHARE = 1.05  # of the peak: above it, bytes, time, clock or GPU are not what they are said
+IMPOSSIBLE_SHARE = 10.0  # times the peak: no clock is so wrong, the time is in another unit
+SECTOR_BYTES = 32  # a DRAM or L2 transaction, as NVIDIA's profilers count them
+LARGEST_SHARE = (
+    1.05  # times the peak: above it, bytes, time, clock or GPU are not what they are said
+)
 
 
 @dataclass(frozen=True)
 class Datasheet:
-    """What the vendor prints, and the clocks [MHz] at which it holds; to check a device by."""
+    """What the vendor prints, and the clocks [MHz] at which that is true; to check a device."""
 
     engine_mhz: float
     memory_mhz: float
@@ -68,11 +71,11 @@ class Device:
     memory_transfers_per_cycle: int  # on each wire, per cycle of the listed memory clock
     datasheet: Datasheet | None  # the vendor's numbers; None for a simulated device
     note: str  # what else a reader must know
-    compute_capability: str | None = None  # of CUDA, '9.0'
+    compute_capability: str | None = None  # CUDA's, '9.0'
     form_factor: str | None = None  # board or module
     aliases: tuple[str, ...] = ()  # the names by which tools print this device and no other
     # Names that other devices bear too, which the CU count decides: gfx names, families. One that
-    # is an alias as well is taken for this device.
+    # is also an alias means this device.
     shared_names: tuple[str, ...] = ()
     pci_ids: tuple[str, ...] = ()  # vendor and device, '10de:2330'
     l2_bytes: int | None = None  # all of the L2 cache
@@ -84,7 +87,7 @@ class Device:
     base_mhz: float | None = None  # the vendor's base clock
     max_clock_mhz: float | None = None  # the highest engine clock that the vendor's tool lists
     engine_clock_range_mhz: tuple[float, float] | None = None  # that can be set
-    engine_clock_step_mhz: float | None = None  # of which these are multiples
+    engine_clock_step_mhz: float | None = None  # these are its multiples
     supported_memory_mhz: tuple[float, ...] | None = None  # as the vendor's tool lists, falling
     tensor_fp16_gflops: float | None = None  # dense FP16 matrix rate with FP32 accumulation
     tdp_w: float | None = None  # the board's default power limit
@@ -100,18 +103,18 @@ class Device:
 
     @property
     def most_power_w(self) -> float | None:
-        """The most that the board may be set to draw, as far as that is known [W]."""
+        """The highest power limit that the board can be set to [W], if known."""
         return self.max_power_limit_w or self.tdp_w
 
     @property
     def default_power_w(self) -> float | None:
-        """What the board is set to draw at most unless somebody changed it, if known [W]."""
+        """The board's default power limit [W], if known."""
         limits = [limit for limit in (self.tdp_w, self.most_power_w) if limit is not None]
         return min(limits, default=None)
 
     @property
     def lowest_cap_w(self) -> float | None:
-        """The lowest power limit that it takes [W]; None where that was never verified."""
+        """The lowest power limit that it accepts [W]; None if never verified."""
         return None if "min_power_limit_w" in self.unverified else self.min_power_limit_w
 
     @property
@@ -126,7 +129,7 @@ class Device:
     def share_of_bandwidth(
         self, dram_bytes: Floats, seconds: Floats | float, memory_mhz: Floats | float
     ) -> Floats:
-        """DRAM bytes as a share of what the bus passes in that time at that memory clock."""
+        """DRAM bytes as a share of what the bus can transfer in that time at that memory clock."""
         peak_bytes_per_s = self.peak_bandwidth_gb_per_s(1.0) * 1e9 * np.asarray(memory_mhz)
         return np.asarray(dram_bytes / (peak_bytes_per_s * seconds))
 
@@ -140,7 +143,7 @@ class Device:
         return 2 * self.cu_count * self.fp64_lanes_per_cu * engine_mhz / 1e3
 
     def derived_and_printed(self) -> dict[str, tuple[float, float]]:
-        """By field of the data sheet the peak that follows at its clocks, and the printed one."""
+        """By field of the data sheet the peak computed at its clocks, and the printed one."""
         sheet = self.datasheet
         if sheet is None:
             return {}
@@ -155,9 +158,9 @@ class Device:
         """The engine clocks that the GPU offers, ascending, as the vendor's tool prints them.
 
         They are the multiples of the step within the range, rounded down: a V100 in steps of 7.5
-        MHz lists 135, 142, 150, … The highest of the range is one of them. Those of AMD's that are
-        far above the rated clock are left out: its driver accepts them, but they never run. Empty
-        where range or step is not known.
+        MHz lists 135, 142, 150, … The highest of the range is one of them. AMD's clocks far above
+        the rated one are left out: its driver accepts them, but they never run. Empty if range or
+        step is not known.
         """
         if self.engine_clock_range_mhz is None or self.engine_clock_step_mhz is None:
             return ()
@@ -171,15 +174,15 @@ class Device:
     def listed_mhz(self, clock: str) -> tuple[float, ...]:
         """Of 'engine_mhz' the ends of its range, of 'memory_mhz' all that the vendor's tool lists.
 
-        Empty where they are not known.
+        Empty if they are not known.
         """
         is_memory = clock == "memory_mhz"
         return self.memory_clocks_mhz() if is_memory else self.engine_clock_range_mhz or ()
 
     def highest_mhz(self, clock: str) -> float | None:
-        """The highest 'engine_mhz' or 'memory_mhz' it is known to have [MHz], None where none is.
+        """The highest known 'engine_mhz' or 'memory_mhz' [MHz], None if unknown.
 
-        A data sheet's engine clock may be exceeded, so it counts for the memory alone.
+        A data sheet's engine clock may be exceeded, so it counts only for the memory.
         """
         known: list[float | None] = [*self.memory_clocks_mhz()]
         if clock == "engine_mhz":
@@ -203,9 +206,9 @@ class Device:
 
     @property
     def working_memory_mhz(self) -> float | None:
-        """The memory clock under load, where it is known without being said.
+        """The memory clock under load, if it is known without the user giving it.
 
-        It is the only one that there is, or the highest of a GPU that chooses by itself.
+        It is the only one, or the highest of a GPU that chooses by itself.
         """
         clocks_mhz = self.memory_clocks_mhz()
         if len(clocks_mhz) == 1:
@@ -221,7 +224,7 @@ class Device:
     def dies(self) -> int | None:
         """Compute dies, each of which counts its own cycles; None where not known.
 
-        Of AMD's GPUs those of CDNA 3 and 4 alone have several.
+        Of AMD's GPUs, only those of CDNA 3 and 4 have several.
         """
         has_one = self.vendor == "AMD" and bool(self.architecture)
         has_one = has_one and not self.architecture.startswith((*CDNA, "gfx9"))
@@ -237,7 +240,7 @@ class Device:
 
     @property
     def slows_at_locked_memory(self) -> bool:
-        """Whether a lock of its memory clock costs speed: of GeForce RTX 50 10 to 32 %.
+        """Whether locking its memory clock costs speed: 10 to 32 % on GeForce RTX 50.
 
         Measured on RTX 5090s: github NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266.
         """
@@ -264,7 +267,7 @@ class Device:
 
     @classmethod
     def from_dict(cls, values: object) -> "Device":
-        """The device that as_dict gave. Raises InputError on what is no such dictionary."""
+        """The device from what as_dict gave. Raises InputError on anything else."""
         device = _checked_fields(cls, values, "device")
         if device["datasheet"] is not None:
             sheet = _checked_fields(Datasheet, device["datasheet"], "datasheet")
@@ -336,8 +339,8 @@ def _fits(kind: Any, value: Any) -> bool:
 _BRANDS = {"nvidia", "geforce", "tesla", "quadro", "amd", "radeon", "instinct", "tm"}
 _MIG = re.compile(r"\s+MIG\s.*", re.IGNORECASE)
 _PCI_OF_NVML = re.compile(r"0x([0-9a-f]{4})(10de)", re.IGNORECASE)
-_KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")  # of a device file
-_SHEET_TOLERANCE = 0.05  # of a peak; the table's sheets round by up to 2.5 %
+_KEY = re.compile(r"[a-z0-9][a-z0-9._-]*")  # how a device file calls its GPU
+_SHEET_TOLERANCE = 0.05  # share of a peak; the table's sheets round by up to 2.5 %
 # What a device file may leave out although every device has it.
 _FILE_DEFAULTS: dict[str, Any] = {
     "vendor": "unknown",
@@ -348,7 +351,7 @@ _FILE_DEFAULTS: dict[str, Any] = {
 
 
 def device_keys() -> tuple[str, ...]:
-    """The keys of all devices of the table, and of those of your own."""
+    """The keys of all devices in the table, and of your own ones."""
     return tuple(_table())
 
 
@@ -373,17 +376,37 @@ def load_device(key: str) -> Device:
     return Device.from_dict({"key": key, **table[key]})
 
 
+def devices_matching(pattern: str | None = None) -> list[Device]:
+    """The devices with that part in a key, a name or an alias, or all. Raises InputError."""
+
+    def bare(name: str) -> str:
+        return "".join(filter(str.isalnum, name.casefold()))
+
+    part = bare(pattern or "")
+    devices = [
+        device
+        for device in map(load_device, device_keys())
+        if any(part in bare(name) for name in (device.key, device.name, *device.aliases))
+    ]
+    if not devices:
+        raise InputError(
+            f"no GPU of the table matches '{pattern}'{did_you_mean(str(pattern), device_keys())}; "
+            "'mlscale devices list' names all"
+        )
+    return devices
+
+
 def known_device(key: str) -> Device | None:
-    """The device of that key; None where the table has none."""
+    """The device of that key; None if the table has none."""
     return load_device(key) if key in device_keys() else None
 
 
 def find_device(name: str, cu_count: float | None = None) -> Device | None:
-    """The device of a key or of a name as a tool prints it; None if that is none, or several.
+    """The device of a key or of a name as a tool prints it; None if none or several match.
 
-    name: in any case, with or without 'NVIDIA': what nvidia-smi, CUDA, DCGM and the profilers
-    print, AMD's marketing name, or PCI ids ('10de:2330', NVML's '0x233010DE'). A name that
-    several GPUs bear (gfx90a, A100) needs the number of compute units to decide.
+    name: in upper or lower case, with or without 'NVIDIA': what nvidia-smi, CUDA, DCGM and the
+    profilers print, AMD's marketing name, or PCI ids ('10de:2330', NVML's '0x233010DE'). A name
+    shared by several GPUs (gfx90a, A100) needs the number of compute units to decide.
 
     Example:
         find_device("NVIDIA H100 80GB HBM3"), find_device("gfx942", cu_count=228)
@@ -395,18 +418,18 @@ def find_device(name: str, cu_count: float | None = None) -> Device | None:
 
 
 def key_or_name(text: str) -> str:
-    """The key of the GPU that a user names; a name that is not known stays. Raises InputError.
+    """The key of the GPU that a user names; an unknown name is kept. Raises InputError.
 
-    text: a key or another name of the device table, or a device file, which is made known.
+    text: a key or another name of the device table, or a device file, which is registered.
     """
     device = load_device_file(text) if text.endswith(".json") else find_device(text)
     return text if device is None else device.key
 
 
 def devices_named(name: str, cu_count: float | None = None) -> tuple[str, ...]:
-    """The keys of the devices that a name may stand for.
+    """The keys of the devices that a name may mean.
 
-    cu_count: of the whole device, by which AMD's gfx names and families are told apart.
+    cu_count: of the whole device, which distinguishes AMD's gfx names and families.
     """
     return _bearers(name, cu_count)[0]
 
@@ -452,9 +475,9 @@ _registered: dict[str, dict[str, Any]] = {}  # the devices of your own, in this 
 
 
 def register_device(device: Device) -> None:
-    """Make a device known by its key in this process; one of the shipped table stays as it is.
+    """Register a device by its key in this process; one of the shipped table stays unchanged.
 
-    Raises InputError where the key was registered with other facts.
+    Raises InputError if the key was registered with other facts.
     """
     entry = device.as_dict()
     key = device.key
@@ -474,12 +497,12 @@ def register_device(device: Device) -> None:
 
 
 def load_device_file(path: Path | str) -> Device:
-    """Read a device file and make its device known by its key in this process.
+    """Read a device file and register its device by its key in this process.
 
     The file is a JSON object with the fields of Device. Those that peaks need are required;
-    `name` is the key, where it is left out. `sources`, from field to text, is for readers. Raises
-    InputError, one line with all that is missing or wrong; warns where its data sheet has other
-    peaks than follow from its fields.
+    `name` defaults to the key. `sources`, from field to text, is for readers. Raises InputError,
+    one line with everything missing or wrong; warns if its data sheet has other peaks than those
+    that follow from its fields.
 
     Example:
         device = load_device_file("my-gpu.json")
@@ -499,7 +522,7 @@ def load_device_file(path: Path | str) -> Device:
         ) from None
     if not _KEY.fullmatch(device.key):
         raise InputError(
-            f"{path}: key '{device.key}' must be small letters, digits, '.', '-' and '_'"
+            f"{path}: key '{device.key}' must be lower-case letters, digits, '.', '-' and '_'"
         )
     register_device(device)
     for name, (derived, printed) in device.derived_and_printed().items():
@@ -526,7 +549,7 @@ def _described(values: Any) -> Device:
 
 
 def register_facts(metadata: Mapping[str, Any], source: str) -> None:
-    """Register the device of your own whose facts a table or a model carries, if it has any.
+    """Register your own device whose facts a table or a model carries, if it has any.
 
     Raises InputError, naming the source, on damaged facts.
     """
@@ -538,7 +561,7 @@ def register_facts(metadata: Mapping[str, Any], source: str) -> None:
 
 
 def facts_to_carry(key: str) -> dict[str, Any]:
-    """What the metadata of a table of that device must hold: the facts of your own device."""
+    """What the metadata of a table of that device must contain: the facts of your own device."""
     return {"device_facts": load_device(key).as_dict()} if key in _registered else {}
 
 
@@ -555,7 +578,7 @@ def _shipped() -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def device_sources(key: str) -> dict[str, tuple[str, ...]]:
-    """By field of a device of the shipped table: what its number was taken from, spelt out."""
+    """By field of a device in the shipped table: the source of its number, in full."""
     document = shipped_json(__file__, "devices_sources.json")
     return {
         name: tuple(document["sources"][source] for source in sources)

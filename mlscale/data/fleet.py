@@ -38,7 +38,7 @@ class Fleet:
     """Kernels of one GPU at one configuration, each row of each row group one of them.
 
     columns: of every file. profiled_only: leave out kernels without counters. has_power: whether
-    every row has power_w. snap_clocks [MHz]: clocks so near to the base's are the base's.
+    every row has power_w. snap_clocks [MHz]: clocks this near to the base's become the base's.
     """
 
     groups: tuple[RowGroup, ...]
@@ -54,7 +54,7 @@ class Fleet:
     ) -> Iterator[Profiles]:
         """The kernels of a row group, at most so many at a time. Raises InputError.
 
-        with_counters: without, counters are read only if needed to tell which kernels are kept.
+        with_counters: without, counters are read only if needed to decide which kernels are kept.
         """
         is_whole = with_counters or self.profiled_only
         names = None if is_whole else [name for name in self.columns if name in NOT_COUNTERS]
@@ -76,7 +76,7 @@ class Fleet:
                 yield profiles
 
     def most_drawn_w(self, most: int) -> float:
-        """The most that any kernel was measured to draw [W], so many read at a time; 0: none.
+        """The highest measured power of any kernel [W], that many read at a time; 0: none.
 
         Raises InputError.
         """
@@ -129,7 +129,8 @@ def _files(folder: Path) -> list[Path]:
         raise InputError(f"{folder}: holds no Parquet file (*.parquet)")
     if others := [path.name for path in entries if path not in files]:
         warn(
-            "T09", f"{folder}: only its Parquet files are of the fleet, not {', '.join(others[:3])}"
+            "T09",
+            f"{folder}: only Parquet files belong to a fleet; ignored: {', '.join(others[:3])}",
         )
     return files
 
@@ -157,7 +158,7 @@ def _counted(table: Table) -> Table:
 
 
 def digest(groups: Sequence[RowGroup]) -> str:
-    """Return a digest of all that is in the files of row groups, in their order."""
+    """Return a digest of the whole content of the files of row groups, in their order."""
     content = hashlib.sha256()
     for path in dict.fromkeys(group.path for group in groups):
         with path.open("rb") as file:

@@ -33,7 +33,7 @@ Index = tuple[int, int, int]
 class HardwareConfig:
     """One setting of the hardware: the number of compute units, engine and memory clock [MHz].
 
-    cu_axis: the name of what stands for compute units, if anything else does.
+    cu_axis: the name of the first axis, if it is not compute units.
 
     Example:
         config = mlscale.HardwareConfig(cu_count=16, engine_mhz=800, memory_mhz=700)
@@ -57,7 +57,7 @@ class HardwareConfig:
         return {axis: getattr(self, axis) for axis in AXES}
 
     def as_document(self) -> dict[str, Any]:
-        """Return `as_dict`, with cu_axis where there is one: what its class takes."""
+        """Return `as_dict`, with cu_axis if there is one: the arguments of its class."""
         return {**self.as_dict(), **({"cu_axis": self.cu_axis} if self.cu_axis else {})}
 
 
@@ -92,7 +92,7 @@ class ConfigGrid:
 
     @classmethod
     def spanning(cls, configs: Iterable[HardwareConfig]) -> "ConfigGrid":
-        """Make the smallest grid that holds every given configuration."""
+        """Make the smallest grid that contains every given configuration."""
         axes = zip(*((c.cu_count, c.engine_mhz, c.memory_mhz) for c in configs), strict=True)
         return cls(*(tuple(sorted(set(steps))) for steps in axes))
 
@@ -133,13 +133,13 @@ class ConfigGrid:
 
     @property
     def highest(self) -> HardwareConfig:
-        """The configuration with every axis at its top."""
+        """The configuration with every axis at its highest step."""
         return self.config([length - 1 for length in self.shape])
 
     def config(self, at: Base) -> HardwareConfig:
         """Return a configuration of the grid, given by itself, its index (c, e, m) or as text.
 
-        Raises InputError where the grid does not have it.
+        Raises InputError if the grid does not have it.
         """
         config = self.parse(at) if isinstance(at, str) else at
         if isinstance(config, HardwareConfig):
@@ -174,7 +174,7 @@ class ConfigGrid:
         return {axis: settings.ravel() for axis, settings in zip(AXES, mesh, strict=True)}
 
     def index(self, at: Base) -> Index:
-        """Return where a configuration, given as `config` takes it, stands on the grid, (c, e, m).
+        """Return the index (c, e, m) on the grid of a configuration, given as for `config`.
 
         Raises InputError if it is not one of the grid's points.
         """
@@ -183,7 +183,7 @@ class ConfigGrid:
         return c, e, m
 
     def position(self, at: Base) -> int:
-        """Return where a configuration stands in a raveled (C, E, M) array, else see `index`."""
+        """Return the position of a configuration in a raveled (C, E, M) array; see `index`."""
         return int(np.ravel_multi_index(self.index(at), self.shape))
 
     def spans(self, config: HardwareConfig) -> bool:
@@ -195,7 +195,7 @@ class ConfigGrid:
     def parse(self, text: str, usual: HardwareConfig | None = None) -> HardwareConfig:
         """Read 'cu=16,engine=800,memory=700', 'mid' or 'highest' (every axis at its top).
 
-        An axis that is left out is as usual; without usual, one of length 1 alone may be left out.
+        An omitted axis is as in `usual`; without it, only an axis of length 1 may be omitted.
         The configuration need not be one of the grid's points. Raises InputError.
         """
         if text in BASE_NAMES:
@@ -216,7 +216,7 @@ def _plain(number: float) -> float:
 
 
 def axis_named(name: str) -> str | None:
-    """The axis of a setting's name, such as 'engine', 'sm_clock' or 'mem'; None of any other."""
+    """The axis of a setting's name, such as 'engine', 'sm_clock' or 'mem'; None for others."""
     short = name.strip().casefold().removesuffix("_clock").removesuffix("_mhz")
     return _ALIASES.get(short)
 
@@ -234,7 +234,7 @@ def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
             raise InputError(f"{name} of what? Write engine={name} or memory={name}")
         if not equals or axis is None:
             raise InputError(
-                f"'{name}' is no setting; {cu_axis}, engine and memory are, such as engine=1200"
+                f"'{name}' is not a setting; use {cu_axis}, engine or memory, such as engine=1200"
             )
         if axis in settings:
             raise InputError(f"'{text}' has {axis} twice")
@@ -250,7 +250,7 @@ def parse_settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
 
 
 def settings_of(at: Any, cu_axis: str = "cu") -> list[dict[str, float]]:
-    """What a Python user names, as {axis: value} each; an axis that is not named is left out.
+    """The configurations a Python user gives, each as {axis: value} of the axes named.
 
     at: a configuration, a text such as 'engine=1200', a mapping such as {'engine': 1200} or
     {'engine_mhz': [1200, 1400]}, or several of these. Raises InputError.
@@ -295,7 +295,7 @@ def step_weights(
 
 
 def format_steps(steps: tuple[float, ...]) -> str:
-    """Write the steps of an axis as a reader wants them: '4, 8, 16'."""
+    """Write the steps of an axis for a reader: '4, 8, 16'."""
     return ", ".join(f"{step:g}" for step in steps)
 
 
@@ -307,7 +307,7 @@ def grid_state(grid: ConfigGrid, base: HardwareConfig) -> dict[str, Any]:
 
 
 def restore_grid(state: dict[str, Any]) -> tuple[ConfigGrid, HardwareConfig]:
-    """Make grid and base of what `grid_state` gave; damaged, it raises KeyError or ValueError."""
+    """Make grid and base from what `grid_state` gave; KeyError or ValueError if it is damaged."""
     grid = ConfigGrid(
         tuple(int(step) for step in state["cu_count"]),
         tuple(float(step) for step in state["engine_mhz"]),

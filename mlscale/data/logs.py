@@ -34,7 +34,7 @@ LARGEST_FALL = 0.15  # share of power lost at the next higher clock
 
 
 def is_sampled(metadata: Mapping[str, Any]) -> bool:
-    """Whether a table's metadata say that its profiles are averages of whole runs."""
+    """Whether a table's metadata say that its profiles are averages over whole runs."""
     return metadata.get("profile_kind") == PROFILE_KIND
 
 
@@ -50,7 +50,7 @@ def tells_times(measurements: "Measurements") -> bool:
 
 
 def require_engine_sweep(name: str, table: "Measurements", least: int) -> None:
-    """Raise InputError where a predictor of that name cannot learn from a table.
+    """Raise InputError if a predictor of that name cannot be trained on a table.
 
     least: engine clocks, at one CU count and one memory clock.
     """
@@ -65,7 +65,7 @@ def require_engine_sweep(name: str, table: "Measurements", least: int) -> None:
 
 
 def power_faults(measurements: "Measurements") -> dict[str, str]:
-    """What is wrong with a kernel's power, by kernel: it falls where the engine clock rises.
+    """What is wrong with a kernel's power, by kernel: it falls as the engine clock rises.
 
     Power cannot fall by more than noise when the same work runs at a higher clock, so a fall of
     more than 15 % is a fault of the measurement.
@@ -92,7 +92,7 @@ def without_power_faults(table: "Measurements") -> "Measurements":
 
 
 def clocks_not_reached(measurements: "Measurements") -> dict[float, float]:
-    """Engine clocks [MHz] that were set but not kept, each with how much too long times are.
+    """Engine clocks [MHz] that were set but not kept, each with the factor of excess time.
 
     No kernel slows down by more than the clock. Where the slowest tenth of kernels does, by more
     than 10 %, relative to any higher clock, the GPU ran at a lower clock than the one that was
@@ -111,7 +111,7 @@ HELD = 2 / 3  # way in logs from the clock asked for to the least, if a limit al
 
 
 def shows_clock(table: Table) -> bool:
-    """Whether a table of whole runs tells the engine clocks that ran, not only those asked for."""
+    """Whether a table of whole runs has the actual engine clocks, not only the requested ones."""
     if is_sampled(table.metadata):
         return not table.metadata.get("asked_clocks")
     nothing, names = np.array(np.nan), ("engine_mhz", "engine_mhz_observed")
@@ -120,16 +120,16 @@ def shows_clock(table: Table) -> bool:
 
 
 def with_ran_clocks(profiles: Profiles, tables: Iterable[Table]) -> tuple[Profiles, list[Note]]:
-    """A run's readings, of tables, at the clocks that ran, as far as they tell; a note on them."""
+    """A run's readings, from tables, at the actual clocks, if they show them; a note on them."""
     are_shown = {shows_clock(table) for table in tables}
     is_of_run = is_sampled(profiles.metadata) or profiles.are_times_alone
     if not (is_of_run and profiles.points and False in are_shown):
         return profiles, []
     lost, mhz = (0, 0.0) if True in are_shown else not_kept(profiles)
-    told = "no file shows the clocks that ran, so those asked for are taken: log them too"
+    told = "no file shows the actual clocks, so the requested ones are used: log them too"
     if lost:
-        told += f"; by time and power {profiles.base.engine_mhz:g} MHz was not reached, {mhz:g} is "
-        told += "assumed: measure at a clock that the GPU keeps"
+        told += f"; judging by time and power {profiles.base.engine_mhz:g} MHz was not reached, "
+        told += f"{mhz:g} is assumed: measure at a clock that the GPU keeps"
         base, points = replace(profiles.base, engine_mhz=mhz), profiles.points[lost - 1 :]
         profiles = replace(profiles, base=base, points=points, is_clock_doubted=True)
     told += " (clocks.sm of nvidia-smi; of a table the column engine_mhz_observed)"
@@ -142,7 +142,7 @@ def not_kept(profiles: Profiles) -> tuple[int, float]:
 
     They are even with the next lower reading; or the highest gains far less over it than that over
     its next, or drew its power limit. No work slows by more than the clock falls, and its power
-    falls by no more than the cube, which gives the least clock; a limit alone does not tell which.
+    falls by no more than the cube, which gives the least clock; a limit alone does not show which.
     """
     base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)
     rows = [

@@ -14,6 +14,7 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.cells import Aggregate, Rows, complete_part, filled
 from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
+from mlscale.data.datasets import input_file
 from mlscale.data.devices import register_facts
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.predicates import lacking_configurations
@@ -39,6 +40,7 @@ from mlscale.data.table import (
 )
 from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError, extra_named, warn
+from mlscale.guesses import Guided
 from mlscale.parameters import parameter
 from mlscale.text import counted, listed
 
@@ -54,7 +56,7 @@ _VARIANT = re.compile(r"(.*?[^\W\d_]{2}.*?)[\W_]*\d+")  # a name that ends in a 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Measurements:
+class Measurements(Guided):
     """K kernels of one device, measured at the configurations of a grid, or at some of them.
 
     The samples keep the repetitions: time_samples (R, K, C, E, M) [ms], power_samples likewise
@@ -87,13 +89,6 @@ class Measurements:
             f"{len(self.counter_names)} counters, {power} power>"
         )
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(
-                f"Measurements have no '{name}'; to_frame() gives their rows as a pandas DataFrame"
-            )
-
     @classmethod
     def from_frame(
         cls,
@@ -105,11 +100,11 @@ class Measurements:
         columns: Columns = NO_COLUMNS,
         snap_clocks: float = 0.0,
     ) -> "Measurements":
-        """Take over a pandas DataFrame with the columns of the tidy table.
+        """Convert a pandas DataFrame with the columns of the tidy table.
 
-        device: where the frame has no such column, or a name in it that is no known GPU's.
-        incomplete, aggregate, columns, snap_clocks: as `read` has them. metadata: what a .meta.json
-        file would say, such as the metadata of the measurements that a frame was made of. Raises
+        device: if the frame has no such column, or an unknown GPU's name in it.
+        incomplete, aggregate, columns, snap_clocks: as for `read`. metadata: what a .meta.json file
+        would contain, such as the metadata of the measurements that a frame was made from. Raises
         InputError, naming row and column.
 
         Example:
@@ -132,12 +127,12 @@ class Measurements:
 
     @cached_property
     def time_ms(self) -> Floats:
-        """Kernel time (K, C, E, M) [ms]; what was not measured is filled in, see `filled`."""
+        """Kernel time (K, C, E, M) [ms]; cells not measured are filled in, see `filled`."""
         return self._complete(self.rows.time_ms)
 
     @cached_property
     def power_w(self) -> Floats | None:
-        """Power [W] likewise; None where no row says any, InputError where some say none."""
+        """Power [W] likewise; None if no row has it, InputError if only some do."""
         if self.power_samples is None:
             return None
         power_w = self.rows.power_w(self.power_samples)
@@ -146,7 +141,7 @@ class Measurements:
             raise InputError(
                 f"the table of '{self.device}' has no 'power_w' of kernel '{self.kernels[k]}' at "
                 f"{self.grid.config(at)} ({counted(len(lacking), 'case')} in all): leave out the "
-                f"rows without it, or learn time alone, {parameter('quantity', 'time')}"
+                f"rows without it, or train on time only, {parameter('quantity', 'time')}"
             )
         return self._complete(power_w)
 
@@ -178,13 +173,13 @@ class Measurements:
         """Return each kernel's surface: 'time' or 'power' divided by its value at the base.
 
         base: a configuration of the grid, its index (c, e, m), or a text such as 'mid'. The shape
-        is (K, C, E, M), the value at the base is 1. Raises InputError where power is missing and
-        where the base is not on the grid.
+        is (K, C, E, M), the value at the base is 1. Raises InputError if power is missing or the
+        base is not on the grid.
         """
         return relative_values(self.quantity(name), self.grid.index(base))
 
     def measured_relative(self, name: str, base: Base) -> Floats:
-        """Return `relative`, NaN where a kernel was not measured: what predictions compare with."""
+        """Return `relative`, NaN where a kernel was not measured: the truth for predictions."""
         return np.where(self.measured, self.relative(name, base), np.nan)
 
     def log_ratios(self, name: str, base: Base) -> Floats:
@@ -194,7 +189,7 @@ class Measurements:
     def profiles(self, base: Base) -> Profiles:
         """Return what profiling every kernel once at the base would give.
 
-        Raises InputError, also where a kernel was not measured there, see `with_base`.
+        Raises InputError, also if a kernel was not measured there, see `with_base`.
         """
         c, e, m = self.grid.index(base)
         if not self.measured[:, c, e, m].all():
@@ -218,10 +213,10 @@ class Measurements:
 
     @property
     def usual(self) -> HardwareConfig:
-        """The base where none is given: the highest setting.
+        """The base if none is given: the highest setting.
 
-        Where that is a hole of the table, the nearest to it that at least half as many kernels were
-        measured at as at any.
+        If that is missing from the table, the nearest to it at which at least half as many kernels
+        were measured as at any other.
         """
         counts = np.asarray(self.measured.sum(axis=0)).ravel()
         settings, top = self.grid.settings(), self.grid.highest.as_dict()
@@ -230,7 +225,7 @@ class Measurements:
         return list(self.grid)[int(best.argmin())]
 
     def base(self, asked: Base | None) -> HardwareConfig:
-        """The base that is asked for, see `ConfigGrid.config`; None for the `usual` one."""
+        """The base requested, see `ConfigGrid.config`; None for the `usual` one."""
         return self.usual if asked is None else self.grid.config(asked)
 
     @property
@@ -242,7 +237,7 @@ class Measurements:
     def with_base(self, base: Base) -> "Measurements":
         """The kernels that were measured at the base and elsewhere; a warning names the others.
 
-        Raises InputError where there is none, or the base is not on the grid.
+        Raises InputError if there is none, or the base is not on the grid.
         """
         at_base = self.measured[:, *self.grid.index(base)]
         is_known = at_base & (self.measured.sum(axis=(1, 2, 3)) >= min(2, self.grid.size))
@@ -269,9 +264,9 @@ class Measurements:
 
     @cached_property
     def in_order(self) -> "Measurements":
-        """The same, kernels by application and name and counters by name: not as a file has them.
+        """The same, kernels sorted by application and name, counters by name, not as in a file.
 
-        What is learnt from measurements in this order depends on no other.
+        So a trained model does not depend on the order of rows and columns.
         """
         names = list(zip(self.applications, self.kernels, strict=True))
         kernels = sorted(range(len(names)), key=names.__getitem__)
@@ -350,13 +345,13 @@ def read(
 ) -> Measurements:
     """Read a tidy table from CSV, Parquet or a pandas DataFrame; measurements stay as they are.
 
-    incomplete: what to do where a kernel lacks configurations that others have: 'error', 'drop'
-    such kernels, 'drop-settings' until what is left is complete, or 'keep' what was measured; the
+    incomplete: what to do if a kernel lacks configurations that others have: 'error', 'drop'
+    such kernels, 'drop-settings' until the rest is complete, or 'keep' what was measured; the
     last three warn. aggregate: how repetitions become one number, 'median', 'mean' or 'min'.
-    columns: by our names what the file calls a column, with its unit where it is another, or a
-    number for all rows. snap_clocks [MHz]: clocks so near to each other become one. A table without
-    CU counts has all of its GPU's; one with power alone has no times. Raises InputError, naming
-    file, row, column and mend.
+    columns: by our names the name of a column in the file, with its unit if that differs, or a
+    number for all rows. snap_clocks [MHz]: clocks this near to each other become one. A table
+    without CU counts has all of its GPU's; one with only power has no times. Raises InputError,
+    naming file, row, column and fix.
 
     Example:
         data = mlscale.read("table.parquet", columns={"time_ms": "duration_ns:ns", "cu_count": 28})
@@ -364,7 +359,7 @@ def read(
     if isinstance(path, Measurements):
         return path
     if isinstance(path, str | Path):
-        table = read_table(path, REQUIRED, columns)
+        table = read_table(input_file(str(path)), REQUIRED, columns)
         return from_table(table, incomplete, aggregate, snap_clocks)
     return Measurements.from_frame(
         path, None, incomplete, aggregate, columns=columns, snap_clocks=snap_clocks
@@ -377,12 +372,13 @@ def from_table(
     aggregate: Aggregate = "median",
     snap_clocks: float = 0.0,
 ) -> Measurements:
-    """Take the measurements that a tidy table holds. Raises InputError and warns as read does."""
+    """Return the measurements in a tidy table. Raises InputError and warns like `read`."""
     for choice, choices in ((incomplete, INCOMPLETE), (aggregate, AGGREGATES)):
         if choice not in choices:
-            raise InputError(f"'{choice}' is not a choice; take one of {', '.join(choices)}")
+            raise InputError(f"'{choice}' is not a choice; use one of {', '.join(choices)}")
     table = with_times(with_cu_counts(table))
     table.require(REQUIRED)
+    table = _with_clocks(table)
     device = _only_device(table)
     check_units(table, device)
     applications = _application_of_kernels(table)
@@ -451,7 +447,7 @@ def _kept_rows(
         told = "{count} of {total} kernels lack configurations: {lacking}; ".format(**lacking)
     if lacking is None or incomplete == "keep":
         if told:
-            told += "these are filled in along the axes, and errors count what was measured alone"
+            told += "these are filled in along the axes, and errors count only what was measured"
             warn("T01", f"{table.source}: {told}")
         if not somewhere.all():
             has = f"{int(somewhere.sum())} of the {grid.size} configurations of its grid"
@@ -469,6 +465,17 @@ def _kept_rows(
     warn("T01", f"{table.source}: {told}")
     pairs = zip(where, kept, strict=True)
     return np.flatnonzero(np.all([np.isin(places, left) for places, left in pairs], axis=0))
+
+
+def _with_clocks(table: Table) -> Table:
+    """The rows that say both clocks, or all if none does; warns of others, such as at 'auto'."""
+    lacking = np.isnan(table.numbers["engine_mhz"]) | np.isnan(table.numbers["memory_mhz"])
+    if not lacking.any() or lacking.all():
+        return table
+    first = table.row(int(lacking.argmax()))
+    told = f"{counted(int(lacking.sum()), 'row')} without a clock left out, the first is {first}"
+    warn("T09", f"{table.source}: {told}")
+    return table.select(np.flatnonzero(~lacking).tolist())
 
 
 def _only_device(table: Table) -> str:
@@ -489,8 +496,8 @@ def _application_of_kernels(table: Table) -> tuple[str, ...]:
         if applications.setdefault(kernel, application) != application:
             raise InputError(
                 f"{table.cell(row, 'application')}: kernel '{kernel}' is of "
-                f"'{applications[kernel]}' above and of '{application}' here; give each a name of "
-                f"its own, such as '{in_application(application, kernel)}'"
+                f"'{applications[kernel]}' above and of '{application}' here; give each its own "
+                f"name, such as '{in_application(application, kernel)}'"
             )
     return tuple(applications.values())
 

@@ -117,7 +117,7 @@ def read_nv_dvfs(path: Path, device: str | None, incomplete: Incomplete = "error
     key = dataset.device if dataset else device
     if key is None:
         named = parameter("device")
-        raise InputError(f"{path}: is no known public file; name its GPU with {named}")
+        raise InputError(f"{path}: is not a known public file; name its GPU with {named}")
 
     raw = read_csv(path, _WORDS, repeated=_REPEATED)
     table = _table_of_averages(raw, form, key) if form else _table_of_counters(raw, key)
@@ -232,5 +232,5 @@ def _warn_of_traffic(table: Table) -> None:
         warn(
             "G01",
             f"{table.source}: {int(above.sum())} of {len(table)} rows have more DRAM traffic than "
-            f"{device.key} passes at their memory clock, up to {np.nanmax(share):.2f} times",
+            f"{device.key} can transfer at their memory clock, up to {np.nanmax(share):.2f} times",
         )

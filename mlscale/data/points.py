@@ -56,8 +56,8 @@ def add_points(
 ) -> Profiles:
     """Add the times and powers that some tables hold at other configurations to the profiles.
 
-    tables: as they are or by their files, each with the one configuration that is meant, None for
-    all that its rows name; a table without columns of configurations is assumed to be of that one,
+    tables: tables or their files, each with its one configuration, None for all that its rows
+    name; a table without columns of configurations is assumed to be of that one,
     one with engine clocks alone to have the base's CUs and memory clock.
     Rows at the base are left out, those of one kernel are made one as in a profile, of several
     tables the median is taken, counters are not looked at. Raises InputError on a kernel that the
@@ -102,7 +102,7 @@ def is_short(profiles: Profiles) -> bool:
 
 
 def warn_of_base(base: str, first: str, powerless: str = "") -> None:
-    """Tell which reading is the base: not the file given first, or the highest, without power."""
+    """Warn if the base is not the file given first, or not the highest, which lacks power."""
     other = f"{powerless}, which is higher but shows no power" if powerless else ""
     warn("R09", f"the base is {base}, not {other or f'{first}, which was given first'}", "note")
 
@@ -199,7 +199,7 @@ def _read_points(
         distinct = list(dict.fromkeys(map(str, configs)))
         more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
         raise InputError(
-            f"{table.source}: has no row at {config or 'a configuration beside the base'}; its "
+            f"{table.source}: has no row at {config or 'a configuration other than the base'}; its "
             f"rows are at {', '.join(distinct[:3])}{more}"
         )
     return points
@@ -226,7 +226,7 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
         name = with_application if with_application in known else kernel
         if name not in known:
             what = "kernel"
-            mend = f"profile it at the base {profiles.base} too, or take the row out"
+            mend = f"profile it at the base {profiles.base} too, or delete the row"
             if is_sampled(profiles.metadata):
                 what = "run"
                 mend = (
@@ -325,7 +325,7 @@ def _check_logs(profiles: Profiles, table: Table, points: Sequence[MeasuredPoint
     if resolution > COARSE:
         warn(
             "P05",
-            f"{table.source}: times are known to one sample, {max(sample_ms):.4g} ms, "
+            f"{table.source}: times are known to within one sample, {max(sample_ms):.4g} ms, "
             f"{resolution:.0%} of the shortest run, so the intervals are too narrow; "
             "let the runs take longer, or sample more often",
         )

@@ -46,7 +46,7 @@ def impossible_value(
     if known_mhz:
         return _too_low(value, known_mhz)
     if column == "share":
-        mend = "give it from 0 to 1, or in a column of percent to 100"
+        mend = "give it from 0 to 1, or in a percent column from 0 to 100"
         limit = "no share is above 1"
         fields = {"value": value, "unit": "of the whole", "limit": limit, "mend": mend}
         return fields if value > LARGEST_SHARE else None
@@ -91,24 +91,24 @@ def _too_low(mhz: float, known_mhz: Sequence[float]) -> Fields:
 
 
 def doubtful_power(device: Device | None, power_w: float, cap_w: float = math.nan) -> Fields:
-    """A mean power that a board of such a limit cannot draw, or not while it works, or idle."""
+    """A mean power that a board with that limit cannot draw, or only when idle."""
     if device is None:
         return None
     limit_w, idle_w = device.most_power_w, device.idle_w
     if limit_w is not None and power_w > max(_PEAK * limit_w, cap_w):
-        why = f"cannot be: '{device.key}' has a limit of {limit_w:g} W"
+        why = f"is impossible: '{device.key}' has a limit of {limit_w:g} W"
         return {"power_w": power_w, "why": why}
     if idle_w is None or power_w >= idle_w:
         return None
     idle = f"the {idle_w:g} W that an idle '{device.key}' was seen to draw"
     if power_w < _LEAST_OF_IDLE * idle_w:
-        return {"power_w": power_w, "why": f"cannot be: it is less than half of {idle}"}
-    why = f"is below {idle}; is it that of the run?"
+        return {"power_w": power_w, "why": f"is impossible: it is less than half of {idle}"}
+    why = f"is below {idle}; is it the power of the run?"
     return {"power_w": power_w, "why": why, "severity": "warning"}
 
 
 def part_of_a_gpu(device: Device | None, cus: float) -> Fields:
-    """Fewer SMs than an NVIDIA GPU has, as of MIG; AMD's parts are devices of their own."""
+    """Fewer SMs than an NVIDIA GPU has, as with MIG; AMD's parts are separate devices."""
     if device is None or device.vendor != "NVIDIA" or not cus < device.cu_count:
         return None
     return {"cus": cus, "all_cus": device.cu_count, "device": device.key}
@@ -121,7 +121,7 @@ _PINNED = 0.9  # share of a GPU's highest engine clock: below, ncu may have held
 
 
 def no_launch(launches: Collection[Any], untimed: int, complaint: str) -> Fields:
-    """No launch that has a time; untimed: launches without; complaint: what the tool says of it."""
+    """No launch with a time; untimed: launches without; complaint: the tool's own message."""
     if launches:
         return None
     without = f" with a positive time ({untimed} without)" if untimed else ""
@@ -172,13 +172,13 @@ def unlike_clocks(
 
 
 def unlike_launches(clocks: Collection[float]) -> str:
-    """In words the lowest and highest clock of launches, where they are not of one clock."""
+    """In words the lowest and highest clock of launches, if their clocks differ."""
     low, high = min(clocks, default=1.0), max(clocks, default=1.0)
     return f"{low:g} in one launch and {high:g} in another" if high > (1 + APART) * low else ""
 
 
 def held_clock(device: Device | None, observed_mhz: float | None) -> Fields:
-    """An engine clock that ncu may have held down, well below the highest of an NVIDIA GPU."""
+    """An engine clock that ncu may have lowered, well below the highest of an NVIDIA GPU."""
     if device is None or device.vendor != "NVIDIA" or observed_mhz is None:
         return None
     highest_mhz = device.highest_mhz("engine_mhz")
@@ -195,12 +195,12 @@ _MANY = 1 / 3  # the same share in a short span
 
 
 def no_gpu_chosen(gpus: Mapping[str, str], chosen: str | None) -> Fields:
-    """None of several GPUs is chosen, or one that is not there; gpus: what there is of each."""
+    """None of several GPUs is chosen, or a missing one; gpus: what there is of each."""
     if chosen in gpus or (chosen is None and len(gpus) == 1):
         return None
     each = [f"{gpu or 'without a number'} ({what})" for gpu, what in gpus.items()]
-    lacks = "" if chosen is None else f"has nothing of GPU {chosen}; "
-    return {"what": f"{lacks}is of GPUs {', '.join(each)}; name one with {parameter('gpu')}"}
+    lacks = "" if chosen is None else f"has nothing about GPU {chosen}; "
+    return {"what": f"{lacks}has GPUs {', '.join(each)}; name one with {parameter('gpu')}"}
 
 
 def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: str) -> Fields:
@@ -215,8 +215,8 @@ def long_pauses(samples: int, idle: int, gap_s: float, period_s: float, rule: st
         return None
     pause = f"{idle} of {samples} samples of the busy span are idle (busy: {rule})"
     mend = (
-        "; if these are two runs, give a log of each; if one that waits, for requests or the CPU, "
-        "what runs between the pauses slows by more than the whole: a log under a load that keeps "
+        "; if these are two runs, give a log of each; if one run waits for requests or the CPU, "
+        "the work between the pauses slows by more than the whole: a log under a load that keeps "
         "the GPU busy shows by how much"
     )
     return {"pause": pause, "mend": mend}
@@ -231,9 +231,9 @@ _JITTER_MHZ = 10.0  # between observed clocks: a GPU's are further apart, or all
 _ONE_CLOCK = 1.02  # times another clock: below, they may be one that was measured
 # Columns that sweeps have beside the counters: which row it is, other results, their settings.
 _BESIDE = re.compile(
-    r"rep(etition)?s?|run|iter(ation)?|trial|time_?stamp|date|seed|(.*_)?(id|index)|level_\d+"
-    r"|energy.*|edp|speed_?up|slow_?down|.*_([mg]hz|ms|m?w|m?j)"
-    r"|(.*_)?(temp(erature)?|power|volt(age)?|freq(uency)?|clock)(_.*)?",
+    r"rep(etition)?s?|run|(num_)?iter(ation)?s?|trial|time_?stamp|date|seed|(.*_)?(id|index)"
+    r"|level_\d+|(.*_)?(energy|ed2?p|speed_?up|slow_?down|(run|exec|kernel)_?time)(_.*)?"
+    r"|.*_([mg]hz|ms|m?w|m?j)|(.*_)?(temp(erature)?|power|volt(age)?|freq(uency)?|clock)(_.*)?",
     re.IGNORECASE,
 )
 # What tables may call the shares of a peak that predictors read, and counters that tell as much.
@@ -241,9 +241,9 @@ _CALLED = {
     "dram_utilisation": re.compile(r"(dram|mem(ory)?)_?util(i[sz]ation)?", re.IGNORECASE),
     "core_utilisation": re.compile(r"(core|compute|sm|cu)_?util(i[sz]ation)?", re.IGNORECASE),
 }
-_MEDIAN = "predictors take the training median for what is missing"
+_MEDIAN = "predictors use the training median for missing values"
 _MOST_CELLS = 0.8  # share of a table's cells with each step: then it is an axis
-_AS_COUNTER = "taken for a counter like any other"
+_AS_COUNTER = "treated as a counter like any other"
 # Counters that a kernel has not which does nothing of the kind.
 PER_ACCESS = re.compile(r"(Fetch|Write)Per.*|.*_(per_request|hit_rate)|(g..|shared)_efficiency")
 _INSTEAD = {"dram_read_transactions", "ReadBandwidth", "inst_executed", "VALUInsts"}
@@ -264,12 +264,12 @@ def lacking_configurations(
         return None
     mend = _one_mistake(table, kernels, grid, measured) or "measure them"
     more = f", and {len(lacking) - 3} more kernels" if len(lacking) > 3 else ""
-    whole = counted(len(kernels) - len(lacking), "kernel")
     left, *steps = complete_part(measured)
     configurations = int(np.asarray(measured.any(axis=0))[np.ix_(*steps)].sum())
     settings = f"{counted(len(left), 'kernel')} x {counted(configurations, 'configuration')}"
-    drop = parameter("incomplete", "drop")
-    mend += f"; or {drop} leaves {whole}, drop-settings {settings}, keep all with a base"
+    drop, keep = parameter("incomplete", "drop"), parameter("incomplete", "keep")
+    mend += f"; or {drop} leaves {counted(len(kernels) - len(lacking), 'kernel')}, "
+    mend += f"{parameter('incomplete', 'drop-settings')} {settings}, {keep} all with a base"
     return {
         "count": len(lacking),
         "total": len(kernels),
@@ -345,7 +345,7 @@ def unlike_repetitions(
     )
     names = tuple(dict.fromkeys(kernels[cell[0]] for cell in unlike))
     cases = counted(len(unlike), "case")
-    return {"cases": cases, "kernel": kernels[worst[0]], "ends": ends, "kernels": names}
+    return {"cases": cases, "kernel": shortened(kernels[worst[0]]), "ends": ends, "kernels": names}
 
 
 def changing_launch(table: Table, kernels: Sequence[str], cells: tuple[Indices, ...]) -> Fields:
@@ -416,15 +416,15 @@ def doubtful_columns(
             if near and name not in columns:
                 mend = f"call it '{name}' if it is a share of the peak, from 0 to 1"
                 told.append(f"{', '.join(near)}: {_AS_COUNTER}; {mend}")
-    beside = [f"'{column}'" for column in columns if _BESIDE.fullmatch(column)]
+    beside = [one for one in columns if _BESIDE.fullmatch(re.sub(r"[^\w.]+", "_", one).strip("_"))]
     if table is None:
         return {"what": "; ".join(told)} if told else None
     if beside:
-        mend = "leave out what predictors shall not learn from"
-        told.append(f"{', '.join(beside)}: {_AS_COUNTER}; {mend}")
+        mend = f"results are of the base; {parameter('columns', {beside[0]: ''})} leaves one out"
+        told.append(f"{', '.join(map(repr, beside))}: {_AS_COUNTER}; {mend}")
     for column in columns:
         steps = _steps_of_every_cell(table.numbers[column], cells)
-        if steps and not _BESIDE.fullmatch(column):
+        if steps and column not in beside:
             told.append(
                 f"the rows of one configuration differ in '{column}', always in {steps}: an axis, "
                 "not repetitions; make a table of each, or "
@@ -452,7 +452,7 @@ def _steps_of_every_cell(values: Floats, cells: tuple[Indices, ...]) -> str:
 
 
 def uncounted_kernels(table: Table, columns: Sequence[str], kernels: Sequence[str]) -> Fields:
-    """Kernels without counters, or with rows of zeros alone; or no counter that all have."""
+    """Kernels without counters, or with only zeros; or no counter that all have."""
     if not columns:
         return None
     kernel_of_row = np.array(table.text["kernel"], dtype=object)
@@ -631,7 +631,7 @@ def no_clock_matters(run: Comparison) -> Fields:
         return None
     doubt = "Did the GPU run at that clock? A trace does not show it; a log of nvidia-smi does"
     if run.is_log:
-        doubt = "If its length was set and not its work, as of a load of a minute, this is wrong: "
+        doubt = "If its duration was set, not its work, as in a one-minute load, this is wrong: "
         doubt += GIVE_TIMES
     return run.fields(doubt=doubt)
 
@@ -648,14 +648,14 @@ def open_ends(
     parts = max(sum(len(gpu_ends) > 1 for gpu_ends in log.values()) for log in (base_ends, ends))
     if not parts:
         what = (
-            "begins or ends while the GPU works; if the run was longer than its log, what is "
-            "predicted is wrong"
+            "begins or ends while the GPU works; if the run was longer than its log, the "
+            "prediction is wrong"
         )
         return {"base_mhz": base_mhz, "what": what, "severity": "warning"}
-    yours = f"; if some GPUs are of other jobs, name yours with {parameter('gpu')}"
+    yours = f"; if some GPUs ran other jobs, name yours with {parameter('gpu')}"
     what = (
-        "begins and ends while the GPU works: parts of runs do not show how times scale; log "
-        f"from before a run to after it, or {GIVE_TIMES}{yours * (parts < gpus)}"
+        "begins and ends while the GPU works: parts of runs do not show how times scale; start "
+        f"the log before the run and end it after, or {GIVE_TIMES}{yours * (parts < gpus)}"
     )
     return {"base_mhz": base_mhz, "what": what}
 
@@ -676,7 +676,7 @@ def beyond_training(axis: str, asked: float, low: float, high: float, wider: boo
 
 
 def simulated_for_real(origin: str | None, trained: Sequence[str], device: str) -> Fields:
-    """A model of made or simulated data that shall predict another device than it learnt from."""
+    """A model trained on made or simulated data that is to predict another device."""
     if origin not in ("made", "simulated") or device in trained:
         return None
     return {"origin": origin, "trained": trained[0], "device": device, "force": parameter("force")}
@@ -685,7 +685,7 @@ def simulated_for_real(origin: str | None, trained: Sequence[str], device: str) 
 def feature_outside(
     name: str, value: float, low: float, high: float, shown: Callable[[str, float], str]
 ) -> Fields:
-    """A feature outside what training had; shown: a value of that name for a reader."""
+    """A feature outside its training range; shown: a value of that name for a reader."""
     if low <= value <= high:
         return None
     side, end = ("below", low) if value < low else ("above", high)
@@ -693,7 +693,7 @@ def feature_outside(
 
 
 def more_than_supplied(power_w: Floats, configs: int, supplied: str) -> Fields:
-    """Configurations where a kernel would draw more than the board is supplied with [W]."""
+    """Configurations where a kernel would draw more than the board can supply [W]."""
     if not power_w.size:
         return None
     count = f"{power_w.size} of {configs}"

@@ -1,4 +1,4 @@
-"""Profiles: what a user has of new kernels, measured once at the base configuration."""
+"""Profiles: measurements of new kernels at one configuration, the base."""
 
 import math
 import re
@@ -15,6 +15,7 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.cells import Rows
 from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
+from mlscale.data.datasets import input_file
 from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.data.table import (
     IDENTITY,
@@ -26,6 +27,7 @@ from mlscale.data.table import (
 )
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, warn
+from mlscale.guesses import Guided
 from mlscale.parameters import parameter
 from mlscale.text import counted, did_you_mean, shortened
 
@@ -59,13 +61,13 @@ NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS, "g
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPoint:
-    """Time and power of K kernels at a further configuration, NaN where not measured.
+    """Time and power of K kernels at a further configuration, NaN if not measured.
 
     time_ms (K,) [ms]; power_w (K,) [W], None without any; source: where it was read, for messages;
-    log_time_sd (K,): of the log of time, between repeated runs; None where none was repeated.
-    power_cap_w: the power limit that a GPU had, the lowest of several [W]; NaN where not known.
-    hottest_gpu_ratio: what the GPU nearest to its limit drew, over the mean of all side by side;
-    where limits differ, its power is scaled to the lowest.
+    log_time_sd (K,): standard deviation of log time between repeated runs; None without repeats.
+    power_cap_w: the GPU's power limit, the lowest of several [W]; NaN if unknown.
+    hottest_gpu_ratio: the power of the GPU nearest to its limit over the mean of all GPUs used;
+    if limits differ, its power is scaled to the lowest.
     """
 
     config: HardwareConfig
@@ -78,17 +80,17 @@ class MeasuredPoint:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Profiles:
+class Profiles(Guided):
     """K kernels at one configuration of one device.
 
-    time_ms (K,) [ms] and power_w (K,) [W] (None where not measured) at the base;
-    counters (K, F), a column per name in counter_names, NaN where missing;
-    metadata: what the table says of itself; points: what was measured at further
-    configurations; launches (K,): how often each kernel runs in the application, not always
-    whole; None where the table does not say; log_time_sd (K,), power_cap_w and hottest_gpu_ratio:
-    as of `MeasuredPoint`; gpu_count: how many GPUs worked side by side, whose power is the sum;
-    are_clocks_asked: whether a file shows no engine clock that ran; is_clock_doubted: whether the
-    readings tell that the highest did not.
+    time_ms (K,) [ms] and power_w (K,) [W] (None if not measured) at the base;
+    counters (K, F), a column per name in counter_names, NaN if missing;
+    metadata: of the table; points: measurements at further configurations; launches (K,): how
+    often each kernel runs in the application, possibly a fraction; None if the table does not
+    say; log_time_sd (K,), power_cap_w and hottest_gpu_ratio: as in `MeasuredPoint`; gpu_count:
+    how many GPUs ran side by side, power being their sum; are_clocks_asked: whether a file shows
+    only requested engine clocks; is_clock_doubted: whether the readings show that the highest
+    was not reached.
     """
 
     device: str
@@ -126,9 +128,9 @@ class Profiles:
 
     @property
     def has_counters(self) -> Mask:
-        """Which kernels were profiled, (K,): those with any counter; all where no kernel has one.
+        """Which kernels were profiled, (K,): those with any counter; all if no kernel has one.
 
-        The others are known by their time alone, from a trace, perhaps with grid and block.
+        The others are known only by their time, from a trace, perhaps with grid and block.
         """
         with_counters = self.with_counters
         return with_counters | (not with_counters.any())
@@ -163,7 +165,7 @@ class Profiles:
 
     @property
     def profiled(self) -> "Profiles":
-        """Those of the kernels with counters; these profiles themselves where all have some."""
+        """The profiles of kernels with counters; these profiles themselves if all have some."""
         has_counters = self.has_counters
         return self if has_counters.all() else self.select(np.flatnonzero(has_counters).tolist())
 
@@ -185,7 +187,7 @@ class Profiles:
 
     @property
     def base_power_w(self) -> Floats:
-        """Power at the base [W], (K,). Raises InputError where a kernel has none."""
+        """Power at the base [W], (K,). Raises InputError if a kernel has none."""
         power_w = self.quantity("power")
         if (missing := np.isnan(power_w)).any():
             name = self.kernels[int(missing.argmax())]
@@ -229,22 +231,22 @@ class Profiles:
         )
 
     def has_counter(self, name: str) -> bool:
-        """Tell whether there is a counter of that name."""
+        """Whether there is a counter of that name."""
         return name in self.counter_names
 
     def counter(self, name: str) -> Floats:
-        """Return one counter of every kernel, (K,), NaN where missing."""
+        """Return one counter of every kernel, (K,), NaN if missing."""
         return np.asarray(self.counters[:, self.counter_names.index(name)])
 
     def optional_counter(self, name: str) -> Floats:
-        """One counter of every kernel, (K,), NaN for all where there is no such column."""
+        """One counter of every kernel, (K,), NaN for all if there is no such column."""
         if self.has_counter(name):
             return self.counter(name)
         return np.full(len(self.kernels), np.nan)
 
 
 def require_quantity(name: str) -> None:
-    """Raise InputError where there is no quantity of that name."""
+    """Raise InputError if there is no quantity of that name."""
     if name not in QUANTITIES:
         raise InputError(f"there is no quantity '{name}'; one of {', '.join(QUANTITIES)}")
 
@@ -260,27 +262,27 @@ def read_profiles(
 
     Rows at other configurations are left out. Several rows of a kernel are repetitions of one
     launch and become their median; how often it runs in the application is in `launches`, and rows
-    of unlike launches are parts of the run, see `Rows`. A table without a device column counts as
-    one of `device`, one without a setting as at that of the base. columns: as `read` has them.
-    snap_clocks [MHz]: clocks so near to the base's are the base's. Raises InputError.
+    of different launches are parts of the run, see `Rows`. A table without a device column is
+    assumed to be from `device`, one without a setting at the base's. columns: as for `read`.
+    snap_clocks [MHz]: clocks this near to the base's become the base's. Raises InputError.
 
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
     if isinstance(path, Mapping):
         raise InputError(
-            "a dict is no profile; make a data frame of it, with kernel and time_ms beside the "
-            "counters: pandas.DataFrame([…])"
+            "a dict is not a profile; make a data frame of it, with kernel and time_ms next to "
+            "the counters: pandas.DataFrame([…])"
         )
     if isinstance(path, Path | str):
-        table = read_table(Path(path), columns=columns)
+        table = read_table(input_file(str(path)), columns=columns)
     else:
         table = table_from_frame(path, columns=columns)
     return profiles_at(with_base_clocks(table, base.as_dict(), snap_clocks), base, device)
 
 
 def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
-    """Take the profiles that a tidy table holds at one configuration. Raises InputError.
+    """Return the profiles in a tidy table at one configuration. Raises InputError.
 
     A kernel of two applications is two kernels, called `in_application(application, kernel)`.
     """
@@ -310,7 +312,7 @@ def profiles_at(table: Table, base: HardwareConfig, device: str) -> Profiles:
 
 
 def profiles_by_row(table: Table, base: HardwareConfig, device: str) -> Profiles:
-    """Take each row of a tidy table as a kernel of its own, whatever its name.
+    """Treat each row of a tidy table as a separate kernel, whatever its name.
 
     Raises InputError, also on a row that is not at the base.
     """
@@ -346,7 +348,7 @@ def _is_at_base(table: Table, base: HardwareConfig, device: str) -> Mask:
         if axis in table.numbers:
             is_at_base &= table.positive(axis) == getattr(base, axis)
     if lacking := [axis for axis in AXES if axis not in table.numbers]:
-        told = f"does not give {', '.join(lacking)}: taken as profiled at the base {base}"
+        told = f"does not give {', '.join(lacking)}: assumed to be profiled at the base {base}"
         warn("L04", f"{table.source}: {told}", "note")
     return is_at_base
 
@@ -416,7 +418,7 @@ def lowest_limit_w(source: str, caps_w: Floats) -> float:
     """The lowest of all kernels' or GPUs' power limits (K,) [W]; warns where they differ."""
     lowest_w, highest_w = float(np.fmin.reduce(caps_w)), float(np.fmax.reduce(caps_w))
     if lowest_w < highest_w:
-        told = f"ran under power limits of {lowest_w:g} to {highest_w:g} W: the lowest counts"
+        told = f"ran under power limits of {lowest_w:g} to {highest_w:g} W: the lowest is used"
         warn("P03", f"{source}: {told}", "note")
     return lowest_w
 
@@ -459,12 +461,12 @@ def warn_of_parts(source: str, kernels: Sequence[str], rows: Rows) -> None:
             "T02",
             f"{source}: rows of one kernel are added up as parts of one run, in "
             f"{counted(len(cells), 'case')}: '{kernels[first[0]]}' to {rows.launches[first]:g} "
-            f"launches of {rows.time_ms[first]:.4g} ms on average; if each is whole, keep one",
+            f"launches of {rows.time_ms[first]:.4g} ms on average; if each is a full run, keep one",
         )
 
 
 def in_application(application: str, kernel: str) -> str:
-    """What a kernel is called beside one of the same name in another application."""
+    """The name of a kernel if another application has one of the same name."""
     return f"{application}: {kernel}"
 
 

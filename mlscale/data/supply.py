@@ -29,7 +29,7 @@ WITHIN = f"up to {100 * AS_MEASURED:g} % above what was measured counts as withi
 
 @dataclass(frozen=True)
 class Supply:
-    """What a board supplies [W]; where work would need more, the GPU lowers its clock.
+    """What a board supplies [W]; if work would need more, the GPU lowers its clock.
 
     All of it is of the hottest board; powers are those of a run, of `gpu_count` boards side by
     side, whose hottest draws `hottest_gpu_ratio` of their mean, see `Profiles`.
@@ -69,12 +69,12 @@ class Supply:
 
     @property
     def most_of_run_w(self) -> float:
-        """What all boards of a run supply at most."""
+        """The most that all boards of a run supply together."""
         return self.most_w * self.boards
 
     @property
     def most_in_words(self) -> str:
-        """How much counts as supplied, for a reader."""
+        """The highest power that counts as supplied, in words."""
         if self.holds:
             return f"{self.most_w:.0f} W, which the run drew of its power limit of {self.cap_w:g} W"
         if self.is_bound:
@@ -83,7 +83,7 @@ class Supply:
         return f"{self.most_w:g} W, {MOST_SUPPLIED}{with_slack}"
 
     def suffices(self, power_w: Floats) -> Mask:
-        """Where a power (...) [W] can be supplied; what is not known can.
+        """Whether a power (...) [W] can be supplied; True if unknown.
 
         Example:
             >>> Supply(700.0, 700.0).suffices(np.array([690.0, 710.0])).tolist()
@@ -92,11 +92,11 @@ class Supply:
         return self._within(self.most_w, power_w)
 
     def suffices_by_default(self, power_w: Floats) -> Mask:
-        """Where a power (...) [W] can be supplied without raising the limit."""
+        """Whether a power (...) [W] can be supplied without raising the limit."""
         return self._within(self.default_w, power_w)
 
     def under(self, cap_w: Floats) -> Floats:
-        """What a run draws at most under caps of each board (...) [W].
+        """The most that a run draws under caps of each board (...) [W].
 
         It is the share that it drew of its own; the whole where that did not hold it, or is not
         known; from one on that was not kept, what was drawn under that.
@@ -195,7 +195,7 @@ def _most_w(power_w: Floats | None) -> float:
 
 
 def has_reading_at_limit(profiles: Profiles) -> bool:
-    """Whether a reading drew its power limit, or the board's default where none is stated."""
+    """Whether a reading drew its power limit, or the board's default if none is stated."""
     known = known_device(profiles.device)
     default_w = (known and known.default_power_w) or math.nan
     loads = _loads(profiles)
@@ -234,7 +234,7 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
         if watts > NOT_KEPT * cap_w:
             text = (
                 f"at {mhz:g} MHz a power limit of {cap_w:g} W was not kept, the run drew "
-                f"{watts:.0f} W: it is taken for no bound; measure a run at what you set"
+                f"{watts:.0f} W: the limit is ignored; measure a run at what you set"
             )
             notes.append(Note("P03", text, "warning"))
         if is_at_limit(watts, cap_w):
@@ -243,7 +243,7 @@ def limit_notes(profiles: Profiles, takes_caps: bool = False) -> list[Note]:
         return notes
     more = "; no higher clock is reached under it"
     if takes_caps and not unlike and not profiles.metadata.get("power_limit_w"):
-        more += f", {parameter('caps', 'W')} tells what a higher limit brings"
+        more += f", {parameter('caps', 'W')} shows what a higher limit brings"
     text = f"the run drew its power limit, {' and '.join(told)}: the limit set the clock"
     return [*notes, Note("P03", text + more * supply_of_run(profiles).holds)]
 

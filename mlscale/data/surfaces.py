@@ -48,9 +48,9 @@ KNEE = 2.0  # how much faster power may rise with a clock from where its voltage
 class Surfaces:
     """Predicted factors of K kernels: quantity / its value at the base.
 
-    values (K, C, E, M), 1 at the base; low and high, of the same shape, where the predictor
-    gives intervals. flags: for each kernel what its prediction rests on that the reader should
-    know, such as a feature outside the training range; () says nothing of any kernel.
+    values (K, C, E, M), 1 at the base; low and high, of the same shape, if the predictor
+    gives intervals. flags: for each kernel what a reader should know about its prediction, such
+    as a feature outside the training range; () if there are none.
     """
 
     grid: ConfigGrid
@@ -73,7 +73,7 @@ class Surfaces:
         flags: tuple[tuple[Note, ...], ...] = (),
         ends: Sequence[Floats] = (),
     ) -> Self:
-        """Return those of log ratios (K, N); ends: low and high log ratios, where there are any."""
+        """Return surfaces from log ratios (K, N); ends: low and high log ratios, if any."""
         with np.errstate(over="ignore"):  # who predicts refuses what is not finite
             factors = [np.exp(values).reshape(-1, *grid.shape) for values in (logs, *ends)]
         return cls(grid, base, factors[0], flags, *factors[1:])
@@ -87,11 +87,11 @@ class Surfaces:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether kernels were measured at one clock or count alone: their ends are bounds."""
+        """Whether kernels were measured at only one clock or count: their ends are bounds."""
         return any(BOUNDS.intersection(flags) for flags in self.flags)
 
     def holds(self, measured: Floats) -> Mask | None:
-        """Where the intervals hold measured factors (K, C, E, M); None without intervals."""
+        """Where the intervals contain measured factors (K, C, E, M); None without intervals."""
         if self.low is None or self.high is None:
             return None
         return np.asarray((self.low <= measured) & (measured <= self.high))
@@ -100,7 +100,7 @@ class Surfaces:
     def to_frame(self, kernels: Sequence[str] | None = None) -> "pd.DataFrame":
         """Return a DataFrame with a row for each kernel and configuration.
 
-        Its columns are `kernel` (the name, or the position where no names are given), the three
+        Its columns are `kernel` (the name, or the position if no names are given), the three
         settings, `factor`, and, with intervals, `low` and `high`.
         """
         import pandas as pd
@@ -117,7 +117,7 @@ class Surfaces:
     def absolute(self, at_base: Floats, added: float = 0.0) -> Self:
         """Return them, with their ends, times each kernel's value at the base (K,), in its unit.
 
-        added: what comes to each of the values, in that unit.
+        added: is added to each of the values, in that unit.
         """
         with np.errstate(over="ignore"):
             values = absolute_values(self.values, at_base) + added
@@ -128,7 +128,7 @@ class Surfaces:
         return replace(self, values=values, low=low, high=high)
 
     def relative_to(self, base: HardwareConfig) -> Self:
-        """Return them relative to another base; InputError where it is outside the grid's range."""
+        """Return them relative to another base; InputError if it is outside the grid's range."""
         if base == self.base and base not in self.grid:
             return self
         at_base, _ = self.at(base)
@@ -140,13 +140,13 @@ class Surfaces:
         return replace(self, base=base, values=values, low=low, high=high)
 
     def at_memory(self, memory_mhz: float) -> Self:
-        """Return them at one memory clock of their grid [MHz] alone."""
+        """Return them at only one memory clock of their grid [MHz]."""
         place = self.grid.memory_mhz.index(memory_mhz)
         grid = replace(self.grid, memory_mhz=(memory_mhz,))
         return self._each(grid, lambda factors: factors[..., place : place + 1])
 
     def within(self, grid: ConfigGrid) -> Self:
-        """Return them on a grid that has all of theirs; NaN, not known, elsewhere."""
+        """Return them on a grid that contains theirs; NaN elsewhere."""
         places = positions(self.grid, grid)
 
         def filled(factors: Floats) -> Floats:
@@ -193,7 +193,7 @@ def absolute_percentage_error(predicted: Floats, actual: Floats) -> Floats:
 def mean_of_kernels(errors: Floats) -> float:
     """The mean over kernels of their means over targets (K, targets), NaN where not measured.
 
-    So a kernel of which little was measured counts as much as any other.
+    So a kernel with few measurements has the same weight as any other.
     """
     return float(np.nanmean(errors, axis=1).mean())
 

@@ -25,6 +25,7 @@ from mlscale.parameters import parameter
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
 MEASURED = ("cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w")
+CAP_COLUMNS = ("power_cap_w", "cap_w")  # of which a table has one, where runs were capped
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
 SNAP_CLOCKS = "snap_clocks"  # in metadata: how near clocks became one [MHz]
@@ -36,9 +37,11 @@ _FOR_ALL_ROWS = {"device": "GPU", "cu_count": "N", "engine_mhz": "MHZ", "memory_
 _TO_ADD = {
     "application": "the program that each kernel belongs to",
     "kernel": "the name of each kernel",
-    "time_ms": "how long one launch takes, in ms",
+    "time_ms": "how long one launch takes, in ms (or tokens_per_s, of a run)",
     "power_w": "the mean power drawn, in W, not a limit",
 }
+
+_LONGEST_NAME = 1 << 17  # as the standard library's CSV has it
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ class Table:
     """Rows of measurements by column.
 
     text: the identity columns; numbers: every other column, (rows,), NaN where not given;
-    lines: where each row stands in its file, empty for 1, 2, 3, ….
+    lines: the line of each row in its file, empty for 1, 2, 3, ….
     """
 
     source: str
@@ -81,11 +84,11 @@ class Table:
         )
 
     def row(self, position: int) -> str:
-        """Say where a row stands, for messages: its line in the CSV file, or its row number."""
+        """Where a row is, for messages: its line in the CSV file, or its row number."""
         return f"row {self.lines[position] if self.lines else position + 1}"
 
     def cell(self, position: int, name: str) -> str:
-        """Say where a cell stands, for messages: the file, its row and its column."""
+        """Where a cell is, for messages: the file, its row and its column."""
         return f"{self.source}: {self.row(position)}, column '{name}'"
 
     def require(self, names: Iterable[str]) -> None:
@@ -93,12 +96,14 @@ class Table:
         require_columns(self.source, names, self.columns)
 
     def check_text(self) -> None:
-        """Raise InputError where a row has no name in an identity column."""
+        """Raise InputError if a row has no name in an identity column, or one too long."""
         for name, cells in self.text.items():
-            if not all(map(str.strip, set(cells))):
-                row = next(row for row, cell in enumerate(cells) if not cell.strip())
-                where = self.cell(row, name)
-                raise InputError(f"{where}: is empty; every row needs a name there")
+            if bad := {
+                cell for cell in set(cells) if not cell.strip() or len(cell) > _LONGEST_NAME
+            }:
+                row = next(row for row, cell in enumerate(cells) if cell in bad)
+                problem = "is too long a name" if cells[row].strip() else "is empty"
+                raise InputError(f"{self.cell(row, name)}: {problem}; every row needs a name there")
 
     def positive(self, name: str, optional: bool = False, or_zero: bool = False) -> Floats:
         """Return a numeric column; every value must be from LEAST to MOST, or InputError.
@@ -133,7 +138,7 @@ class Table:
         return values
 
     def has_values(self, name: str) -> bool:
-        """Tell whether there is a numeric column of that name that is not empty."""
+        """Whether there is a numeric column of that name that is not empty."""
         return name in self.numbers and not np.isnan(self.numbers[name]).all()
 
     def counter(self, name: str) -> Floats:
@@ -141,10 +146,10 @@ class Table:
         values = self.numbers[name]
         if (row := _first((values < 0) | (values >= LARGEST_COUNTER))) is not None:
             value = values[row]
-            says = "infinite" if np.isinf(value) else f"{value:g}, which no counter is"
+            says = "infinite" if np.isinf(value) else f"{value:g}, which no counter can be"
             raise InputError(
                 f"{self.cell(row, name)}: the value is {says}; leave the cell empty where a "
-                "counter is missing, and the column out if it is none"
+                "counter is missing, and delete the column if it is not a counter"
             )
         return values
 
@@ -156,9 +161,9 @@ def _first(bad: Mask) -> int | None:
 
 
 def with_device_keys(table: Table) -> Table:
-    """The table with the key of each device that it calls by another name, as tools print it.
+    """The table with the key of each device in place of the name that tools print.
 
-    A name that is none, or that several GPUs bear, is kept.
+    An unknown name, or one shared by several GPUs, is kept.
     """
     names = table.text.get("device", [])
     found = {name: find_device(name.strip()) for name in set(names)}
@@ -169,7 +174,7 @@ def with_device_keys(table: Table) -> Table:
 
 
 def with_cu_counts(table: Table) -> Table:
-    """The table with all CUs of its GPUs, where it has no such column and all are known."""
+    """The table with all CUs of its GPUs, if it has no such column and all are known."""
     devices = [find_device(name) for name in table.text.get("device", ())]
     counts = [device.cu_count for device in devices if device is not None]
     if "cu_count" in table.numbers or not counts or len(counts) < len(table):
@@ -178,10 +183,22 @@ def with_cu_counts(table: Table) -> Table:
 
 
 def as_one_run(table: Table) -> Table:
-    """The table, of one row without a kernel's name as that of a whole run."""
+    """The table; a single row without a kernel's name becomes that of a whole run."""
     if len(table) != 1 or "kernel" in table.text:
         return table
     return replace(table, text={**table.text, "kernel": ["run"]})
+
+
+def with_time(table: Table, time_ms: float | None) -> Table:
+    """The table of one run with that time [ms], None for its own. InputError if it has several."""
+    if time_ms is None:
+        return table
+    if len(table) > 1:
+        raise InputError(
+            f"{table.source}: {parameter('rate')} or {parameter('time_ms')} is of one run, and it "
+            f"has {len(table)} rows; give a file for each, or a column tokens_per_s or time_ms"
+        )
+    return replace(table, numbers={**table.numbers, "time_ms": np.full(1, time_ms)})
 
 
 def divided(columns: Columns) -> tuple[set[str], Columns]:
@@ -191,7 +208,7 @@ def divided(columns: Columns) -> tuple[set[str], Columns]:
 
 
 def mapped(table: Table, columns: Columns) -> Table:
-    """The table with columns under our names, in our units; what they are made of is left out.
+    """The table with columns under our names, in our units; their source columns are left out.
 
     columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name; '' leaves
     a column of the table out. What stands for compute units under no usual name is an axis of its
@@ -217,14 +234,14 @@ def mapped(table: Table, columns: Columns) -> Table:
         else:
             numbers[name] = converted(name, table.numbers[column], unit)
         if name in table.numbers and name != column:
-            warn("T05", f"{table.source}: {name}={said} stands in place of its column '{name}'")
+            warn("T05", f"{table.source}: {name}={said} replaces its column '{name}'")
         if name == "cu_count" and isinstance(said, str) and not is_usual(name, column):
             table.metadata["cu_axis"] = column
         if unit == RATE:
             warn(
                 "T05",
-                f"{table.source}: if '{column}' is a performance over a reference's, times are "
-                "relative: their ratios hold, and nothing else that is computed from them does",
+                f"{table.source}: if '{column}' is relative to a reference, so are times: "
+                "their ratios are right, and nothing else that is computed from them is",
                 "note",
             )
     used -= {*IDENTITY, *MEASURED}
@@ -251,7 +268,7 @@ def _check_mapping(table: Table, columns: Columns) -> None:
 
 
 def with_times(table: Table) -> Table:
-    """The table, with times of 1 ms where it has power alone, which its metadata then say."""
+    """The table, with times of 1 ms if it has only power, which its metadata then say."""
     is_lacking = "time_ms" not in table.numbers and source_meant("time_ms", table.columns) is None
     if not is_lacking or not table.has_values("power_w"):
         return table
@@ -261,9 +278,9 @@ def with_times(table: Table) -> Table:
 
 
 def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
-    """The table whose clocks within so many MHz are one: their mean, rounded. InputError.
+    """The table with clocks within that many MHz merged to their rounded mean. InputError.
 
-    A group of them that spans more is refused.
+    A group of clocks that spans more is refused.
     """
     snapped = dict(table.numbers)
     for axis in ("engine_mhz", "memory_mhz") if within_mhz > 0 else ():
@@ -275,8 +292,8 @@ def with_snapped_clocks(table: Table, within_mhz: float) -> Table:
         if (wide := np.flatnonzero(spans > within_mhz)).size:
             first = clocks[starts[wide[0]]]
             raise InputError(
-                f"{table.source}: {axis} {first:g} to {first + spans[wide[0]]:g} MHz are a row of "
-                f"steps within {within_mhz:g} MHz of the next: give a smaller number"
+                f"{table.source}: {axis} {first:g} to {first + spans[wide[0]]:g} MHz are a chain "
+                f"of steps, each within {within_mhz:g} MHz of the next: give a smaller number"
             )
         if len(means) < len(clocks):
             snapped[axis] = means[group_of]
@@ -301,7 +318,7 @@ def with_base_clocks(table: Table, base: Mapping[str, float], within_mhz: float)
 def missing_column(name: str, present: Collection[str]) -> str:
     """Say that a column is missing, and which one may be meant."""
     close = column_meant(name, present)
-    hint = f"; is '{close}' meant? Names are matched to the letter" if close else ""
+    hint = f"; is '{close}' meant? Names must match exactly" if close else ""
     return f"there is no column '{name}'{hint}"
 
 
@@ -325,7 +342,7 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
     if len(missing) > 1:
         meant = {name: column_meant(name, present) for name in missing}
         each = [f"'{name}'" + (f" (is '{c}' meant?)" if c else "") for name, c in meant.items()]
-        said = f"there are no columns {', '.join(each)}; names are matched to the letter, and the "
+        said = f"there are no columns {', '.join(each)}; names must match exactly, and the "
         said += "unit stands in them"
     raise InputError(f"{source}: {said}{_mends(missing, present)}")
 
@@ -334,7 +351,10 @@ def _mends(missing: Sequence[str], present: Collection[str]) -> str:
     """What to do about missing columns of ours: `columns` for what it can say, others to add."""
     sources = {name: source_meant(name, present) or _FOR_ALL_ROWS.get(name) for name in missing}
     said = {name: column for name, column in sources.items() if column}
-    mends = [f"say what they are with {parameter('columns', said)}"] if said else []
+    what = "it is" if len(missing) == 1 else "they are"
+    mends = [f"say what {what} with {parameter('columns', said)}"] if said else []
+    if list(missing) == ["engine_mhz"] and any(name in present for name in CAP_COLUMNS):
+        mends = [f"for the best power cap of such runs, advise with {parameter('lever', 'cap')}"]
     to_add = [n for n, column in sources.items() if n in _TO_ADD and not column]
     if to_add:
         mends.append("add " + " and ".join(f"a column '{n}', {_TO_ADD[n]}" for n in to_add))

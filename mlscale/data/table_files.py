@@ -12,6 +12,8 @@ import csv
 import io
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -44,7 +46,16 @@ from mlscale.data.table import (
     with_device_keys,
 )
 from mlscale.errors import InputError, extra_named, warn
-from mlscale.files import HeldFile, hold, parse_json_object, read_bytes, whole_file, write_text
+from mlscale.files import (
+    MOST_TIMES,
+    MOST_UNPACKED,
+    HeldFile,
+    hold,
+    parse_json_object,
+    read_bytes,
+    whole_file,
+    write_text,
+)
 from mlscale.parameters import parameter
 from mlscale.text import (
     from_spreadsheet_cell,
@@ -63,7 +74,8 @@ _LARGE_CSV_BYTES = 1 << 20  # Arrow saves more time than its import takes
 _LONGEST_HEADER = 1 << 20
 _PEEKED = 8192  # bytes by which a file that is no text is told
 _BLOCK_ROWS = 10_000  # so many are held as text at a time
-_NOT_GIVEN = ("", "nan", "nan(ind)", "-nan(ind)", "na", "n/a", "null", "none", "-")
+_NOT_GIVEN = ("", "nan", "nan(ind)", "-nan(ind)", "na", "n/a", "null", "none", "-", "auto")
+_LIKE_A_NUMBER = re.compile(r"[\s\d_.,+-]*(e[+-]?\d+|x[\da-f]+|inf|infinity)?\s*", re.IGNORECASE)
 
 _PARQUET = (".parquet", ".pq")
 _METADATA_KEY = b"mlscale"
@@ -77,9 +89,9 @@ def is_parquet(path: Path) -> bool:
 
 
 def is_tidy(file: Path | HeldFile, columns: Columns = NO_COLUMNS) -> bool:
-    """Tell a tidy table from a profiler's file: it is Parquet, or its header has the columns.
+    """Whether a file is a tidy table: it is Parquet, or its header has the columns.
 
-    columns: what it calls them, see `mapped`. A file that cannot be read counts as one, so that
+    columns: its names for them, see `mapped`. A file that cannot be read counts as one, so that
     its reader says why.
     """
     if isinstance(file, Path) and is_parquet(file):
@@ -101,18 +113,22 @@ def is_tidy(file: Path | HeldFile, columns: Columns = NO_COLUMNS) -> bool:
 
 
 def read_table(
-    file: Path | str | HeldFile, needs: Collection[str] = (), columns: Columns = NO_COLUMNS
+    file: Path | str | HeldFile,
+    needs: Collection[str] = (),
+    columns: Columns = NO_COLUMNS,
+    leaves_texts: bool = True,
 ) -> Table:
     """Read a tidy table, CSV or (by its suffix) Parquet. Raises InputError.
 
     needs: columns without which it is refused before a cell is read. columns: see `mapped`.
+    leaves_texts: see `read_csv`; else such a column is refused.
     Names are taken without escape sequences and control characters.
     A device of your own that its metadata describe is known by its key from then on.
     """
     file = Path(file) if isinstance(file, str) else file
     if isinstance(file, Path) and is_parquet(file):
-        return _checked(_read_parquet(file, needs, columns))
-    table = read_csv(file, needs=needs, columns=columns)
+        return _checked(_read_parquet(file, needs, columns, leaves_texts))
+    table = read_csv(file, needs=needs, columns=columns, leaves_texts=leaves_texts)
     beside = Path(table.source).with_suffix(".meta.json")
     if beside.is_file():
         table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
@@ -165,7 +181,7 @@ def _completed(table: Table) -> Table:
     rates, energies = ([t for t in told if t.what == what] for what in ("rate", "energy_j"))
     if len(rates) == 1 and not source_meant("time_ms", table.columns):
         name, about = rates[0].text, f"{RATED_UNITS:,.0f} units of work"
-        warn("M02", f"{table.source}: time and energy are of {about}, by column '{name}'", "note")
+        warn("M02", f"{table.source}: time and energy are for {about}, by column '{name}'", "note")
         numbers["time_ms"] = 1e3 * RATED_UNITS / table.positive(name)
         del numbers[name]
     if len(energies) == 1 and "time_ms" in numbers and not source_meant("power_w", table.columns):
@@ -173,6 +189,7 @@ def _completed(table: Table) -> Table:
         if (joules > 0).all():
             warn("T05", f"{table.source}: power is '{energies[0].text}' over time_ms", "note")
             numbers["power_w"] = 1e3 * joules / numbers["time_ms"]
+            del numbers[energies[0].text]
     return replace(table, numbers=numbers)
 
 
@@ -189,12 +206,15 @@ def read_csv(
     needs: Collection[str] = (),
     repeated: Collection[str] = (),
     columns: Columns = NO_COLUMNS,
+    leaves_texts: bool = False,
 ) -> Table:
     """Read a CSV file with a header: columns named in `words` as text, all others as numbers.
 
     needs: columns without which it is refused before a cell is read. repeated: names that may come
-    again, as NAME.1 the second time. columns: see `mapped`; those called '' are not read. Blank
-    lines are passed over, a saved index is left out. Raises InputError, which names row and column.
+    again, as NAME.1 the second time. columns: see `mapped`; those called '' are not read.
+    leaves_texts: a further column of words, and not of what was measured, is left out with a
+    warning. Blank lines are skipped, a saved index is left out. Raises InputError, which names
+    row and column.
     """
     held = hold(file)
     path = held.path
@@ -205,11 +225,12 @@ def read_csv(
         header = ["" if name in left_out else name for name in header]
         require_header(str(path), needs, {*header, *columns})
         words = {*words, *_words_of(columns)}
+        texts = {name for name in header if leaves_texts and _may_be_text(name, columns)}
         table = None
         if held.size_bytes > _LARGE_CSV_BYTES and has_arrow():
             table = _csv_by_arrow(held, header, words, reader.line_num)
         if table is None:
-            table = _csv_by_rows(path, header, words, reader)
+            table = _csv_by_rows(path, header, words, reader, texts)
     for name, cells in table.text.items():
         table.text[name] = _renamed(cells, from_spreadsheet_cell)
     return mapped(table, columns)
@@ -218,6 +239,28 @@ def read_csv(
 def _words_of(columns: Columns) -> Iterator[str]:
     """The columns of a file that hold words by what `columns` says."""
     return (str(said) for name, said in columns.items() if name in IDENTITY)
+
+
+def _may_be_text(name: str, columns: Columns) -> bool:
+    """Whether a column is not of what was measured, nor one that `columns` takes for it."""
+    title = read_title(name)
+    is_measured = title is not None and title.what not in ("moment", "name", "gpu")
+    said = [*map(str, columns.values())]
+    taken = (*said, *(one.rpartition(":")[0] for one in said))
+    return not (is_measured or _is_index(name) or name in (*MEASURED, *taken))
+
+
+def _are_words(cells: Iterable[str]) -> bool:
+    """Whether most cells that are given are words, and no numbers however they are written."""
+    counts = {c: n for c, n in Counter(cells).items() if c.strip().casefold() not in _NOT_GIVEN}
+    words = sum(n for cell, n in counts.items() if not _LIKE_A_NUMBER.fullmatch(cell))
+    return 2 * words > sum(counts.values())
+
+
+def _tell_texts(source: Path | str, texts: Collection[str]) -> None:
+    """Warn of columns of words that are left out."""
+    if texts:
+        warn("T09", f"{source}: left out, as they contain text: {', '.join(map(repr, texts))}")
 
 
 def csv_header(file: Path | HeldFile, repeated: Collection[str] = ()) -> list[str]:
@@ -238,8 +281,8 @@ def _open_csv(held: HeldFile) -> Iterator[io.TextIOWrapper]:
     try:
         if held.size_bytes > _LARGEST_BYTES:
             raise InputError(
-                f"{path}: has more than {_LARGEST_BYTES >> 30} GiB; split it, or make Parquet of "
-                "it, of which predict and advise take a fleet of any size (-o DIR/)"
+                f"{path}: has more than {_LARGEST_BYTES >> 30} GiB; split it, or convert it to "
+                "Parquet, from which predict and advise read a fleet of any size (-o DIR/)"
             )
         with held.open() as file:
             start = held.head[:_PEEKED].lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -273,7 +316,7 @@ def _read_header(path: Path, reader: Any, repeated: Collection[str]) -> list[str
         if name in header[:position] and name in repeated:
             header[position] = f"{name}.1"
         elif name in header[:position]:
-            raise InputError(f"{where}: column '{name}' is there twice")
+            raise InputError(f"{where}: column '{name}' appears twice")
         elif position and not name:
             raise InputError(
                 f"{where}: column {position + 1} has no name; give it one, or delete it"
@@ -298,8 +341,10 @@ def _is_index(name: str) -> bool:
     return not name or name.startswith(SAVED_INDEX)
 
 
-def _csv_by_rows(path: Path, header: list[str], words: Collection[str], reader: Any) -> Table:
-    """The rows below the header. Raises InputError."""
+def _csv_by_rows(
+    path: Path, header: list[str], words: Collection[str], reader: Any, texts: Collection[str]
+) -> Table:
+    """The rows below the header; texts: which may be left out. Raises InputError."""
     kept = [name for name in header if not _is_index(name)]
     text: dict[str, list[str]] = {name: [] for name in kept if name in words}
     blocks: dict[str, list[Floats]] = {name: [] for name in kept if name not in words}
@@ -316,11 +361,17 @@ def _csv_by_rows(path: Path, header: list[str], words: Collection[str], reader: 
         columns = dict(zip(header, zip(*(row for _, row in block), strict=True), strict=True))
         for name, cells in text.items():
             cells += [known.setdefault(cell, cell) for cell in columns[name]]
-        for name, parts in blocks.items():
-            parts.append(_parse_numbers(columns[name], name, table))
+        for name, parts in [*blocks.items()]:
+            try:
+                parts.append(_parse_numbers(columns[name], name, table))
+            except InputError:
+                if lines or name not in texts or not _are_words(columns[name]):
+                    raise
+                del blocks[name]
         lines += table.lines
     if not lines:
         raise InputError(f"{path}: has a header but no rows")
+    _tell_texts(path, [name for name in kept if name not in {*text, *blocks}])
     numbers = {name: np.concatenate(parts) for name, parts in blocks.items()}
     return Table(str(path), text, numbers, lines=lines)
 
@@ -340,7 +391,7 @@ def _parse_numbers(cells: Sequence[str], name: str, table: Table) -> Floats:
         except ValueError:
             hint = ""
             if "," in cell:
-                hint = "; write it with a decimal point, and nothing between thousands"
+                hint = "; write it with a decimal point, without thousands separators"
             elif name not in MEASURED:
                 hint = f"; {parameter('columns', {name: ''})} leaves the column out"
             where = table.cell(row, name)
@@ -358,16 +409,14 @@ def _csv_by_arrow(
     word, number = pa.dictionary(pa.int32(), pa.string()), pa.float64()
     types = {name: word if name in words else number for name in header if not _is_index(name)}
     try:
-        arrow = arrow_csv.read_csv(
-            held.open(),
-            arrow_csv.ReadOptions(column_names=header, skip_rows=header_lines),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=types,
-                include_columns=[*types],
-                null_values=[""],
-                strings_can_be_null=False,
-            ),
+        cells = arrow_csv.ConvertOptions(
+            column_types=types,
+            include_columns=[*types],
+            null_values=[""],
+            strings_can_be_null=False,
         )
+        rows = arrow_csv.ReadOptions(column_names=header, skip_rows=header_lines)
+        arrow = arrow_csv.read_csv(held.open(), rows, convert_options=cells)
     except pa.ArrowInvalid:
         return None
     with held.open() as file:
@@ -378,7 +427,7 @@ def _csv_by_arrow(
 
 
 def has_arrow() -> bool:
-    """Whether Arrow is installed, which is quick on large files of text; all else works without."""
+    """Whether Arrow is installed, which is fast on large text files; all else works without."""
     try:
         import pyarrow as pa
     except ModuleNotFoundError:
@@ -406,7 +455,7 @@ def arrow_strings(words: Iterable[str]) -> "pa.Array":
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
-def _from_arrow(arrow: "pa.Table", path: Path, words: Collection[str] = IDENTITY) -> Table:
+def _from_arrow(arrow: "pa.Table", path: Path, words: Collection[str]) -> Table:
     """The columns and metadata of an Arrow table. Raises InputError."""
     metadata = (arrow.schema.metadata or {}).get(_METADATA_KEY, b"{}")
     table = Table(str(path), {}, {}, parse_json_object(metadata, f"{path}: metadata"))
@@ -414,7 +463,7 @@ def _from_arrow(arrow: "pa.Table", path: Path, words: Collection[str] = IDENTITY
         if name in words:
             table.text[name] = _cells(arrow[name])
         elif not _is_index(name):
-            table.numbers[name] = _numbers(arrow[name], f"{path}: column '{name}'")
+            table.numbers[name] = _numbers(arrow[name])
     return table
 
 
@@ -428,15 +477,12 @@ def _cells(column: "pa.ChunkedArray") -> list[str]:
     return cells
 
 
-def _numbers(column: "pa.ChunkedArray", where: str) -> Floats:
-    """The cells of a column of numbers, NaN where null. Raises InputError."""
+def _numbers(column: "pa.ChunkedArray") -> Floats:
+    """The cells of a column of numbers, NaN where null."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_null(kind):
+    if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
-    if not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
-        raise InputError(f"{where} holds {kind}; numbers are needed there, or take it out")
     array = column.cast(pa.float64(), safe=False).combine_chunks()
     given, content = array.buffers()
     values = np.frombuffer(content, np.float64, len(array), 8 * array.offset)
@@ -451,7 +497,8 @@ def _numbers(column: "pa.ChunkedArray", where: str) -> Floats:
 def parquet_file(path: Path, where: str = "", **reading: Any) -> Iterator[Any]:
     """Give an open ParquetFile. What cannot be read of it in the block is an InputError.
 
-    where: what the message names, by default the path. reading: options of ParquetFile.
+    Each text is held once, as a short file may have a long name in all of its rows. where: what the
+    message names, by default the path. reading: options of ParquetFile.
     """
     with extra_named("Parquet"):
         import pyarrow as pa
@@ -462,6 +509,10 @@ def parquet_file(path: Path, where: str = "", **reading: Any) -> Iterator[Any]:
             names = parquet.schema_arrow.names
             if len(set(names)) < len(names):
                 raise InputError(f"{path}: two columns have the same name")
+            leaves = [parquet.schema.column(n) for n in range(parquet.metadata.num_columns)]
+            texts = [one.path for one in leaves if one.logical_type.type == "STRING"]
+            reading |= {"metadata": parquet.metadata, "read_dictionary": texts}
+        with pq.ParquetFile(path, page_checksum_verification=True, **reading) as parquet:
             yield parquet
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         problem = f"is not a readable Parquet file: {error}"
@@ -470,22 +521,55 @@ def parquet_file(path: Path, where: str = "", **reading: Any) -> Iterator[Any]:
         raise InputError(f"{where or path}: {problem}") from None
 
 
-def _read_parquet(path: Path, needs: Collection[str], columns: Columns) -> Table:
-    """Read a whole file. Raises InputError, also where a column it needs is missing."""
+def _read_parquet(
+    path: Path, needs: Collection[str], columns: Columns, leaves_texts: bool
+) -> Table:
+    """Read a file, counting what is unpacked: what it says may be wrong. Raises InputError."""
+    import pyarrow as pa
+
+    left_out, columns = divided(columns)
+    words = {*IDENTITY, *_words_of(columns)}
     with parquet_file(path) as parquet:
-        rows, width = parquet.metadata.num_rows, parquet.metadata.num_columns
-        groups = range(parquet.metadata.num_row_groups)
-        unpacked = sum(parquet.metadata.row_group(group).total_byte_size for group in groups)
-        if max(unpacked, 8 * rows * width) > _LARGEST_BYTES:
-            raise InputError(
-                f"{path}: unpacks to {rows} rows x {width} columns, more than "
-                f"{_LARGEST_BYTES >> 30} GiB; is it a table of kernels?"
-            )
+        rows, schema = parquet.metadata.num_rows, parquet.schema_arrow
+        names = [name for name in schema.names if name not in left_out]
+        most = min(_LARGEST_BYTES, max(MOST_UNPACKED, MOST_TIMES * path.stat().st_size))
+        bytes_, parts = 8 * rows * len(names), dict[str, Any]()
         if not rows:
             raise InputError(f"{path}: has no rows")
-        require_header(str(path), needs, {*parquet.schema_arrow.names, *columns})
-        table = _from_arrow(parquet.read(), path, {*IDENTITY, *_words_of(columns)})
-    return mapped(table, columns)
+        require_header(str(path), needs, {*names, *columns})
+        coded = [n for n in names if pa.types.is_dictionary(schema.field(n).type)]
+        texts = {name for name in coded if leaves_texts and _may_be_text(name, columns)}
+        _require_kinds(path, schema, [name for name in names if name not in texts], words)
+        for name in names:
+            if bytes_ <= most:
+                parts[name] = parquet.read([name], use_threads=False)[name]
+                bytes_ += parts[name].nbytes
+        if bytes_ > most:
+            told = f"{path}: unpacks to {rows} rows x {len(names)} columns, more than"
+            raise InputError(f"{told} {most / (1 << 30):.3g} GiB; is it a table of kernels?")
+        left = [name for name in parts if name in texts - words and _are_words(_cells(parts[name]))]
+        _require_kinds(path, schema, texts.difference(left), words)
+        _tell_texts(path, left)
+        kept = {name: part for name, part in parts.items() if name not in left}
+        arrow = pa.table(kept).replace_schema_metadata(schema.metadata)
+        return mapped(_from_arrow(arrow, path, words), columns)
+
+
+def _require_kinds(
+    path: Path, schema: "pa.Schema", names: Iterable[str], words: Collection[str]
+) -> None:
+    """Raise InputError on columns that hold neither names nor numbers, before they are unpacked."""
+    import pyarrow.types as of
+
+    for name in names:
+        kind = schema.field(name).type
+        is_number = of.is_integer(kind) or of.is_floating(kind) or of.is_null(kind)
+        if is_number or _is_index(name) or (name in words and not of.is_nested(kind)):
+            continue
+        what = "names" if name in words else "numbers"
+        kind = kind.value_type if of.is_dictionary(kind) else kind
+        told = f"{path}: column '{name}' holds {kind}"
+        raise InputError(f"{told}; {what} are needed there; change or delete it")
 
 
 def read_row_group(
@@ -502,12 +586,13 @@ def read_row_group(
     """
     import pyarrow as pa
 
-    where = f"{path}: row group {number}"
-    with parquet_file(path, where, pre_buffer=False, buffer_size=_BUFFER_BYTES) as parquet:
+    where, words = f"{path}: row group {number}", {*IDENTITY, *_words_of(columns)}
+    sparing = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+    with parquet_file(path, where, **sparing) as parquet:
+        _require_kinds(path, parquet.schema_arrow, names or parquet.schema_arrow.names, words)
         above = sum(parquet.metadata.row_group(group).num_rows for group in range(number))
         for batch in parquet.iter_batches(most, [number], names):
             lines = range(above + 1, above + batch.num_rows + 1)
-            words = {*IDENTITY, *_words_of(columns)}
             table = _from_arrow(pa.Table.from_batches([batch]), path, words)
             yield _checked(mapped(replace(table, lines=lines), columns))
             above += batch.num_rows
@@ -517,7 +602,7 @@ def read_row_group(
 def write_tables(
     path: Path, tables: Iterator[Any], footer: Callable[[], dict[str, str]] = dict
 ) -> None:
-    """Write Arrow tables of one schema as one file, whole or not at all; none of no table.
+    """Write Arrow tables of one schema as one file, whole or not at all; none without a table.
 
     Raises InputError. footer: gives, once all are written, what else the file says of itself.
     """
@@ -550,7 +635,7 @@ def table_from_frame(
     device: str | None = None,
     columns: Columns = NO_COLUMNS,
 ) -> Table:
-    """Take over a pandas DataFrame; its named index levels are columns too. Raises InputError.
+    """Convert a pandas DataFrame; its named index levels are columns too. Raises InputError.
 
     needs: columns without which it is refused before a cell is read. device: of all rows.
     columns: see `mapped`.
@@ -567,39 +652,49 @@ def table_from_frame(
         raise InputError(f"{table.source}: has no rows")
     if device is not None and "device" not in frame.columns:
         frame = frame.assign(device=device)
+    left_out, columns = divided(columns)
+    frame = frame.drop(columns=[*left_out], errors="ignore")
     require_header(table.source, needs, {*map(str, frame.columns), *columns})
-    words = {*IDENTITY, *_words_of(columns)}
+    words, left = {*IDENTITY, *_words_of(columns)}, []
     for name, column in frame.items():
         if name in words:
-            cells = column.astype(object).where(column.notna(), "")
-            table.text[str(name)] = cells.map(str).tolist()
+            table.text[str(name)] = _texts_of(column)
+        elif _may_be_text(str(name), columns) and _are_words(_texts_of(column, "O")):
+            left.append(str(name))
         elif not _is_index(str(name)):
             table.numbers[str(name)] = _floats_of(column, f"{table.source}: column '{name}'")
-    table = mapped(table, columns)
-    table.check_text()
-    table = with_device_keys(table)
-    if device is not None:
-        _call_device(table, device)
+    _tell_texts(table.source, left)
+    table = _checked(mapped(table, columns))
+    _call_device(table, device)
     return table
+
+
+def _texts_of(column: "pd.Series[Any]", kind: str = "") -> list[str]:
+    """The cells of a frame's column as texts, '' where not given; none of another kind."""
+    is_other = kind and column.dtype.kind != kind
+    return [] if is_other else column.astype(object).where(column.notna(), "").map(str).tolist()
 
 
 def _floats_of(column: "pd.Series[Any]", where: str) -> Floats:
     """The cells of a frame's column, NaN where not given. Raises InputError."""
+    column = column.where(~column.isin(_NOT_GIVEN)) if column.dtype.kind == "O" else column
     if column.dtype.kind not in "mM":  # dates, and spans of time
         with suppress(TypeError, ValueError):
             return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    raise InputError(f"{where} holds {column.dtype}; numbers are needed there, or take it out")
+    raise InputError(f"{where} holds {column.dtype}; numbers are needed there; change or delete it")
 
 
-def _call_device(table: Table, device: str) -> None:
-    """Name the device of all rows. Raises InputError where some are of another known one."""
+def _call_device(table: Table, device: str | None) -> None:
+    """Name the device of all rows, if it is said. InputError on rows of another known one."""
+    if device is None:
+        return
     meant = find_device(device.strip())
     key = device if meant is None else meant.key
     named = set(table.text["device"])
     others = sorted({name for name in named if find_device(name) or len(named) > 1} - {key})
     if others:
         raise InputError(
-            f"{table.source}: column 'device' holds {', '.join(others)}, but the device is said "
-            f"to be '{device}'; take the rows of one device, and leave out what you say of it"
+            f"{table.source}: column 'device' holds {', '.join(others)}, but the device given is "
+            f"'{device}'; keep the rows of one device, or omit the device"
         )
     table.text["device"] = [key] * len(table)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mlscale.arrays import Floats, Indices
+from mlscale.arrays import Floats, Indices, quantile
 from mlscale.data.checks import check
 from mlscale.data.devices import find_device
 from mlscale.errors import InputError, warn
@@ -17,13 +17,13 @@ _ACTIVITIES = ("gr_engine_active", "sm_active", "gpu_utilisation", "power_w")  #
 _IDLE = 0.02  # activity at or below which a GPU is idle throughout
 SAME_CAP = 1.01  # highest over lowest power limit, if they are one
 _USUAL = 0.95  # share of the samples: those above may be spikes, if so many are at work
-_MOST_W = 3000.0  # of one GPU
+_MOST_W = 3000.0  # one GPU draws less
 _POWER_RISE = 1.25  # highest over lowest power: with less, power does not show it
 
 
 @dataclass(frozen=True)
 class BusySpan:
-    """Samples `first` to `last` of a log, both busy, and by what rule.
+    """Samples `first` to `last` of a log, both busy, and the rule that found them.
 
     samples: how many the log has; rule: in words; idle: how many inside are below it; working: the
     indices of those inside, but for the idle ones where an activity tells them (at little power a
@@ -51,12 +51,12 @@ class BusySpan:
 
     @property
     def open_ends(self) -> tuple[str, ...]:
-        """'first' and 'last', as far as the log begins or ends amid the run."""
+        """'first' and 'last', if the log begins or ends in the middle of the run."""
         return ("first",) * (self.head_s == 0) + ("last",) * (self.tail_s == 0)
 
     def __str__(self) -> str:
         if self.samples == 1:
-            return "one sample, taken for the mean of the whole run"
+            return "one sample, used as the mean of the whole run"
         first, last = self.first + 1, self.last + 1
         text = f"busy from sample {first} to {last} of {self.samples}: {self.rule}"
         if not self.period_s:
@@ -68,15 +68,15 @@ class BusySpan:
 
 
 def mean_of(values: Floats) -> float:
-    """The mean of those that are there; NaN of none."""
+    """The mean of the known values; NaN without any."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else math.nan
 
 
 def limit_w(log: Samples, span: BusySpan) -> float:
-    """The lowest power limit in a span [W], NaN where none is there; warns where it changes.
+    """The lowest power limit in a span [W], NaN without any; warns if it changes.
 
-    Raises InputError on one that no board has.
+    Raises InputError on one that no board can have.
     """
     known = log.columns.get("power_cap_w", np.full(len(log), math.nan))[span.inside]
     known = known[~np.isnan(known)]
@@ -84,18 +84,18 @@ def limit_w(log: Samples, span: BusySpan) -> float:
         return math.nan
     lowest_w, highest_w = float(known.min()), float(known.max())
     if lowest_w <= 0:
-        raise InputError(f"{log}: power_cap_w: {lowest_w:g} W is no power limit; give it in W")
+        raise InputError(f"{log}: power_cap_w: {lowest_w:g} W is not a power limit; give it in W")
     check("value", f"{log}: power_cap_w", find_device(log.name), "power_cap_w", highest_w)
     if highest_w > SAME_CAP * lowest_w:
         changed = np.flatnonzero(np.abs(known / known[0] - 1) > SAME_CAP - 1)
         ends = f"from {known[0]:g} to {known[changed[0]]:g} W"
-        told = f"the power limit changes during the run, {ends}: the lowest counts, {lowest_w:g} W"
+        told = f"the power limit changes during the run, {ends}: the lowest is used, {lowest_w:g} W"
         warn("P03", f"{log}: {told}; log a run under one limit")
     return lowest_w
 
 
 def mean_power(log: Samples, span: BusySpan) -> float:
-    """The mean power of a span [W]: by a counter of energy, else of its samples; NaN of neither."""
+    """The mean power of a span [W]: from an energy counter, else from its samples; else NaN."""
     counted_j, seconds = log.columns.get("energy_j"), log.seconds
     begin = max(0, span.first - 1)  # a sample stands for the time since the one before
     if counted_j is not None and seconds is not None and span.last > begin:
@@ -103,7 +103,7 @@ def mean_power(log: Samples, span: BusySpan) -> float:
         if energy_j > 0:  # no counter runs backwards, but for a driver that starts anew
             power_w = energy_j / float(seconds[span.last] - seconds[begin])
             if power_w > _MOST_W:
-                told = f"its counter of energy gives {power_w:.0f} W: is it in mJ?"
+                told = f"its energy counter gives {power_w:.0f} W: is it in mJ?"
                 raise InputError(f"{log}: {told} End its title with [mJ]")
             return power_w
     return mean_of(log.columns["power_w"][span.inside]) if "power_w" in log.columns else math.nan
@@ -121,8 +121,8 @@ def busy_span(log: Samples) -> BusySpan:
     name = next((name for name in _ACTIVITIES if name in log.columns), None)
     if name is None:
         raise InputError(
-            f"{log}: has neither activity nor power, no reading of them at all; record the GPU's "
-            "utilisation, with DCGM GRACT or SMACT"
+            f"{log}: has no reading of activity or power; record the GPU's utilisation, with "
+            "DCGM GRACT or SMACT"
         )
     activity = log.columns[name]
     threshold, rule = _threshold(log, name)
@@ -153,12 +153,13 @@ def busy_span(log: Samples) -> BusySpan:
 
 def _threshold(log: Samples, name: str) -> tuple[float, str]:
     """From which value of that column on a GPU is busy, and in words. InputError if it is idle."""
-    low, high = float(np.nanmin(log.columns[name])), float(np.nanmax(log.columns[name]))
-    usual = float(np.nanquantile(log.columns[name], _USUAL))
+    known = log.columns[name][~np.isnan(log.columns[name])]
+    low, high = float(known.min()), float(known.max())
+    usual = quantile(known, _USUAL)
     idle = f"{log}: has no busy span: {name} is at most {high:.3g}"
     if name != "power_w":
         if high <= _IDLE:
-            raise InputError(f"{idle}, the GPU is idle")
+            raise InputError(f"{idle}, so the GPU was idle")
         return high / 10, f"{name} is {high / 10:.3g} or more, a tenth of its highest"
     if high <= _POWER_RISE * low:
         raise InputError(
@@ -167,16 +168,16 @@ def _threshold(log: Samples, name: str) -> tuple[float, str]:
         )
     highest = usual if usual > _POWER_RISE * low else high  # else the run is in few of the samples
     middle = (low + highest) / 2
-    return middle, f"power is {middle:.4g} W or more, half way from lowest to highest"
+    return middle, f"power is {middle:.4g} W or more, halfway from lowest to highest"
 
 
 def warn_of_pauses(log: Samples, span: BusySpan) -> None:
-    """Warn where the span is without samples, or idle, for so long that its time may mislead."""
+    """Warn if the span lacks samples, or is idle, for so long that its time may mislead."""
     samples = span.last + 1 - span.first
     check("busy span", str(log), samples, span.idle, span.gap_s, span.period_s, span.rule)
 
 
 def one_gpu(logs: Sequence[Samples], gpu: str | None) -> Samples:
-    """The samples of a GPU in a log, or of the only one there is. Raises InputError."""
+    """The samples of a GPU in a log, or of its only one. Raises InputError."""
     check("gpus", logs[0].source, {log.gpu: counted(len(log), "sample") for log in logs}, gpu)
     return next(log for log in logs if gpu in (None, log.gpu))

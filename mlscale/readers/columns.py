@@ -31,6 +31,7 @@ _PLAIN = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,9})
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", re.ASCII)
 _ALL_THOUSANDS = r"^(\d+|[1-9]\d{0,2}(,\d{3})+)(\.\d*)?$"
 _PLAIN_LINES = re.compile(r"((\d{1,300}|[1-9]\d{0,2}(,\d{3})+)(\.\d{1,300})?\n)*", re.ASCII)
+_WHOLE = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 _STAMP = re.compile(r"\d{1,19}(\.\d{0,20})?", re.ASCII)
 
 
@@ -62,9 +63,9 @@ def labels(cells: Sequence[str]) -> Labels:
 
 
 def number(text: str) -> float:
-    """A count or a measure; NaN where a cell says that there is none, and for what is not finite.
+    """A count or a measure; NaN if a cell says that there is none, or is not finite.
 
-    Thousands may have commas. Raises InputError on anything else, and on what no counter holds.
+    Thousands may have commas. Raises InputError on anything else, or if no counter can have it.
     """
     cell = text.strip("' ")
     if _PLAIN.fullmatch(cell):
@@ -125,6 +126,14 @@ class Block:
         """A column's texts, one by one."""
         column = self.columns[name]
         return column.cells() if isinstance(column, Labels) else list(map(str, column.tolist()))
+
+    def whole_numbers(self, name: str) -> list[int | str]:
+        """A column's cells, of which whole numbers, as int writes them, are int."""
+        column = self.columns[name]
+        if not isinstance(column, Labels):
+            return list(column.tolist())
+        numbers = {text: int(text) for text in column.texts if _WHOLE.fullmatch(text)}
+        return [numbers.get(text, text) for text in column.cells()]
 
     def numbers(self, name: str, clean: Callable[[str], str] = str) -> Floats:
         """A column's numbers (n,), see `number`; `clean` takes from a cell what else it says."""
@@ -205,6 +214,11 @@ def _arrow_csv() -> Any:
     return arrow_csv
 
 
+def line_count(data: bytes) -> int:
+    """How many lines end in a text, a tenth of the time of its own `count`."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == ord("\n")))
+
+
 def columns_by_arrow(
     data: bytes, header: Sequence[str], kinds: Mapping[str, type], least: int
 ) -> dict[str, Labels | NDArray[Any]] | None:
@@ -218,7 +232,7 @@ def columns_by_arrow(
     import pyarrow as pa
 
     try:
-        [first] = csv.reader([data.partition(b"\n")[0].decode()])
+        [first] = csv.reader([data[: data.find(b"\n")].decode()])
         header = header[: len(first)]
         if not least <= len(first) <= len(header) or not kinds.keys() <= set(header):
             return None
@@ -238,11 +252,12 @@ def columns_by_arrow(
         )
     except (pa.ArrowInvalid, csv.Error):
         return None
-    if table.num_rows != data.count(b"\n"):  # a field goes on in a further line, or a line is blank
+    if table.num_rows != line_count(data):  # a field goes on in a further line, or a line is blank
         return None
+    chunks = {name: table[column].chunks for name, column in place.items()}
     return {
-        name: _converted(pa.concat_arrays(table[place[name]].chunks), kind)
-        for name, kind in kinds.items()
+        name: _converted(parts[0] if len(parts) == 1 else pa.concat_arrays(parts), kinds[name])
+        for name, parts in chunks.items()
     }
 
 
@@ -252,11 +267,11 @@ def _converted(column: Any, kind: type) -> Labels | NDArray[Any]:
     from pyarrow import compute
 
     if kind is not str:
-        plain = column
-        if compute.any(compute.match_substring(column, ",")).as_py():
+        plain = _without_thousands(column) if kind is float else column
+        if plain is None:
             are_thousands = compute.match_substring_regex(column, _ALL_THOUSANDS)
-            if kind is float and compute.all(are_thousands).as_py():
-                plain = compute.replace_substring(column, ",", "")
+            is_plain = compute.all(are_thousands).as_py()
+            plain = compute.replace_substring(column, ",", "") if is_plain else column
         try:
             values = _as_numpy(plain.cast(pa.int64() if kind is int else pa.float64()))
         except pa.ArrowInvalid:
@@ -266,6 +281,35 @@ def _converted(column: Any, kind: type) -> Labels | NDArray[Any]:
     encoded = column.dictionary_encode()
     texts = [text.strip() for text in encoded.dictionary.to_pylist()]
     return Labels(_as_numpy(encoded.indices).astype(np.intp), texts)
+
+
+def _without_thousands(column: Any) -> Any:
+    """Whole numbers without the commas between their thousands; None of what is written otherwise.
+
+    A tenth of the time that the pattern of thousands takes.
+    """
+    import pyarrow as pa
+
+    offsets = np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
+    text = np.frombuffer(column.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
+    is_comma = text == ord(",")
+    if not is_comma.any():
+        return column
+    widths, ends = np.diff(offsets), offsets[1:] - offsets[0]
+    counts = widths >> 2
+    total = counts.sum()
+    are_thousands = (
+        np.count_nonzero(is_comma) == total
+        and np.count_nonzero(text - ord("0") > 9) == total  # wraps round: all that is no digit
+        and ((widths & 3 > 0) | (widths == 0)).all()
+        and (text[(ends - widths)[counts > 0]] != ord("0")).all()
+        and all(is_comma[ends[counts >= n] - 4 * n].all() for n in range(1, counts.max() + 1))
+    )
+    if not are_thousands:
+        return None
+    offsets = np.append(0, ends - np.cumsum(counts)).astype(np.int32)
+    content = [None, *map(pa.py_buffer, (offsets, text[~is_comma]))]
+    return pa.Array.from_buffers(pa.string(), len(column), content)
 
 
 def _as_numpy(array: Any) -> NDArray[Any]:

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.data.checks import check
-from mlscale.data.column_names import Title, read_title, source_meant
+from mlscale.data.column_names import Title, read_title, source_meant, unread
 from mlscale.errors import InputError
 from mlscale.files import PIECE, ByteProgress, HeldFile, hold, no_progress
 from mlscale.parameters import command, parameter
 from mlscale.readers import registry
-from mlscale.readers.columns import Block, Labels, columns_by_arrow, labels
+from mlscale.readers.columns import Block, Labels, columns_by_arrow, labels, line_count
 from mlscale.readers.registry import Kind
 from mlscale.text import shortened, without_controls
 
@@ -36,12 +36,12 @@ _LINES = 20  # in which a header is looked for
 _SHOWN = 8  # titles
 _ABOVE = re.compile(r"\s*(sep=|=|0[01],)|[^,;\t]*$")  # what stands above a header
 _VALUE = re.compile(r"[\d.,:/TZ+\-\s]*\d[\d.,:/TZ+\-\s]*(\s?(W|%|MHz|MiB))?|N/A|\[.*\]|")
-_HELP = f"'{command('import', 'help')}' has commands that write a profile, or a monitor's log"
+_HELP = f"'{command('import', 'help')}' lists commands that write a profile or a monitor's log"
 
 
 @dataclass(frozen=True)
 class Header:
-    """The titles of a table's columns, as they stand and with units from elsewhere.
+    """The titles of a table's columns, as written and with units from elsewhere.
 
     line: its number; mark: the first cell of each row, where the tool marks its lines.
     """
@@ -54,22 +54,22 @@ class Header:
 
     @property
     def has_names(self) -> bool:
-        """Whether it is of titles, and not of values."""
+        """Whether it consists of titles, not values."""
         return 2 * sum(not _VALUE.fullmatch(cell) for cell in self.cells) > len(self.cells)
 
     @property
     def has_moments(self) -> bool:
-        """Whether one surely says when."""
+        """Whether one is certain to be a time stamp."""
         return any(title.what == "moment" for title in self.meant)
 
     @property
     def is_tidy(self) -> bool:
-        """Whether they are ours, of a table of runs."""
+        """Whether they are ours, those of a table of runs."""
         return len({"kernel", "engine_mhz", "time_ms"} & {*self.names}) > 1
 
     @property
     def meant(self) -> list[Title]:
-        """What those titles say that say something."""
+        """The meaning of the titles that are understood."""
         return [title for name in self.names if (title := read_title(name))]
 
     @property
@@ -89,7 +89,7 @@ class Header:
 
 
 def split(text: str, delimiter: str = ",", is_strict: bool = False) -> list[str]:
-    """The cells of a line of CSV, stripped; none of what is none."""
+    """The cells of a line of CSV, stripped; none if it is not CSV."""
     try:
         [cells] = csv.reader([text], skipinitialspace=True, delimiter=delimiter, strict=is_strict)
     except (csv.Error, ValueError):
@@ -118,33 +118,35 @@ def find_header(lines: Iterable[tuple[int, str]]) -> Header | None:
 
 
 def why_no_log(file: HeldFile) -> str:
-    """Why a file is no log, in words that follow its name: what its columns tell, what lacks."""
+    """Why a file is not a log, in words that follow its name: what it has, what it lacks."""
     start = file.head[: 1 << 16]
     encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     header = find_header(enumerate(start.decode(encoding, "replace").splitlines(), 1))
     if header is None or start.lstrip().startswith((b"{", b"[")):
-        return f"is nothing that mlscale knows: it has no columns with titles; {_HELP}"
+        return f"unrecognised file; its columns have no titles; {_HELP}"
     if not header.has_names:
         return "begins with values, not with titles of columns; log with a header (no 'noheader')"
     told = {title.what: title.text for title in reversed(header.meant)}
+    if question := unread(header.names, told):
+        return f"unrecognised file; {question}"
     if header.is_tidy:
-        return "is a table of runs, no profile or log; 'mlscale advise' and 'mlscale train' take it"
+        return "is a table of runs, not a profile or log; use 'mlscale advise' or 'mlscale train'"
     if "time_ms" in told and told.keys() & {"engine_mhz", "engine_mhz_requested", "power_cap_w"}:
         return is_table_of_runs(header.names)
     shown = ", ".join(f"'{shortened(name)}'" for name in header.names[:_SHOWN] if name)
     shown += " …" if len(header.names) > _SHOWN else ""
-    tell = ", ".join(f"{what} ('{text}')" for what, text in told.items()) or "nothing of a GPU"
+    tell = ", ".join(f"{what} ('{text}')" for what, text in told.items()) or "nothing about a GPU"
     lacks = f"a log needs power, or a clock with utilisation; {_HELP}"
     titles = "a script's columns can be titled timestamp, power_w, engine_mhz, gpu_util"
-    return f"is nothing that mlscale knows: its columns {shown} tell {tell}; {lacks}; {titles}"
+    return f"unrecognised file; its columns {shown} show {tell}; {lacks}; {titles}"
 
 
 def is_table_of_runs(names: Collection[str]) -> str:
-    """What to say of a table whose rows are runs, each with its time, under other titles."""
+    """The message for a table of runs, each with its time, under other column names."""
     ours = ("engine_mhz", "memory_mhz", "power_cap_w", "time_ms", "power_w")
     told = {name: source for name in ours if (source := source_meant(name, names))}
     mapped = parameter("columns", told)
-    return f"is a table of runs under other titles; say which is which: {mapped}"
+    return f"is a table of runs with other column names; say which is which: {mapped}"
 
 
 BLOCK = 4 << 20  # bytes that are read at once, and no line is longer
@@ -184,23 +186,23 @@ class Sheet:
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """Its path."""
         return self.file.path
 
     def cells(self, text: str) -> list[str] | None:
-        """The cells of a line of its table; None of one that is no row."""
+        """The cells of a line of its table; None if it is not a row."""
         return self.table.row(text) if self.table else split(text)
 
     def find(self, *names: str) -> str | None:
-        """The first of these columns that the header has; None without any."""
+        """The first of these columns in the header; None without any."""
         return next((name for name in names if name in self.header), None)
 
     def require(self, *names: str) -> None:
-        """Raise InputError where the header lacks one of these columns."""
+        """Raise InputError if the header lacks one of these columns."""
         if lacks := [name for name in names if name not in self.header]:
             raise InputError(
                 f"{self.path}: row {self.header_line} is a header of {self.kind.title}, but lacks "
-                f"{', '.join(lacks)}; export it with them"
+                f"{', '.join(lacks)}; export it with these"
             )
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -241,7 +243,7 @@ class Sheet:
             if together and len(block) and not self._is_ended:
                 begin = int(block.first_of_runs(*together)[0][-1])
                 held_line = int(block.lines[begin])
-                lines = rows.count(b"\n") - (held_line - first_line)
+                lines = line_count(rows) - (held_line - first_line)
                 held = rows[_begin_of_last(rows, lines) :]
                 if len(held) > _LONGEST_RUN:
                     raise InputError(f"{block.where(begin)}: too many rows belong together")
@@ -259,7 +261,8 @@ class Sheet:
         is_large = len(data) >= LEAST_FOR_ARROW
         columns = columns_by_arrow(data, self.header, kinds, least) if is_large else None
         if columns is not None:
-            count = data.count(b"\n")
+            one = next(iter(columns.values()))
+            count = len(one.codes if isinstance(one, Labels) else one)
             return Block(self.path, np.arange(line, line + count), columns)
         rows = list(self._rows(data, line, least, ends_at_blank))
         place = {name: self.header.index(name) for name in kinds}
@@ -296,9 +299,9 @@ class Sheet:
 
 
 def open_file(file: Path | HeldFile, progress: ByteProgress = no_progress) -> Sheet | None:
-    """What a file is, by its content; None where the registry has nothing like it.
+    """What a file is, by its content; None if it is unrecognised.
 
-    Raises InputError where it cannot be read, is packed, or says itself what went wrong.
+    Raises InputError if it cannot be read, is packed, or itself reports an error.
     """
     if isinstance(file, Path) and os.path.exists(file) and not os.path.isfile(file):  # noqa: PTH110, PTH113, which raise on some names
         raise InputError(f"{file}: is not a regular file")
@@ -324,7 +327,7 @@ def open_file(file: Path | HeldFile, progress: ByteProgress = no_progress) -> Sh
 
 
 def is_benchmark(file: Path | HeldFile) -> bool:
-    """Whether a file is a result of a benchmark of a server, which is JSON; not what is no file."""
+    """Whether a path is a file with a result of a server benchmark, which is JSON."""
     with suppress(InputError):
         held = hold(file)
         kind = _kind_of_json(held) if (held.packer or _JSON.match(held.head[:64])) else None
@@ -350,9 +353,7 @@ def _open_text(file: HeldFile, encoding: str, progress: ByteProgress) -> Sheet |
                 raise InputError(f"{path}: row {line}: {kind.title} {kind.instead}")
             twice = [name for name in names if names.count(name) > 1 and name]
             if kind.columns and twice and not (kind.is_log and "gpu" in twice):  # GPUs abreast
-                raise InputError(
-                    f"{path}: row {line}: column '{twice[0]}' is there twice; keep one"
-                )
+                raise InputError(f"{path}: row {line}: column '{twice[0]}' appears twice; keep one")
             is_quoted = text.startswith('"') and kind.tool == "ncu"  # others quote as they like
             return Sheet(file, kind, tuple(names), line, complaint, is_quoted, encoding, progress)
     if complaint:
@@ -398,16 +399,16 @@ def _chunks(file: HeldFile, encoding: str, progress: ByteProgress) -> Iterator[t
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             if b"\0" in data:
                 raise InputError(
-                    f"{path}: is not text; export the profiler's report as CSV, of Nsight Compute "
-                    "by: ncu --import REPORT --page raw --csv"
+                    f"{path}: is not text; export the profiler's report as CSV, for Nsight "
+                    "Compute by: ncu --import REPORT --page raw --csv"
                 )
             if len(data) - data.rfind(b"\n", 0, -1) > BLOCK:
-                row = line + data.count(b"\n") - 1
+                row = line + line_count(data) - 1
                 raise InputError(f"{path}: row {row}: is longer than {BLOCK >> 20} MiB")
             if not data.isascii():
                 data = data.decode(errors="replace").encode()
             yield data, line
-            line += data.count(b"\n")
+            line += line_count(data)
 
 
 def _numbered(data: bytes, line: int) -> Iterator[tuple[int, str]]:

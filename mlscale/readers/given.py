@@ -1,4 +1,4 @@
-"""What the files of a run do not say, as the user gives it."""
+"""What the user states about a run because its files do not."""
 
 import math
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from mlscale.errors import InputError
 
 @dataclass(frozen=True)
 class Given:
-    """What is said beside the files of a run. Raises InputError on what cannot be.
+    """What the user states besides the files of a run. Raises InputError on impossible values.
 
     Attributes:
         device: a key of the device table, or any name.
         base: what the GPU was set to: 'cu_count', 'engine_mhz', 'memory_mhz' [MHz], some or all.
         gpu: whose launches or samples to take where a file has those of several, by its number.
-        application: of all kernels; None takes the program that was profiled, or the file's name.
+        application: of all kernels; None uses the profiled program, or the file's name.
         power: board power of the run [W], or a monitor's log of it.
         interval_s: between two samples [s] of a log without time stamps.
-        time_ms: the true time of a log's run [ms]; None takes that of its busy span.
-        each: a row for each launch in place of their mean.
-        skip_untimed: leave out kernels of which no file says a time.
+        time_ms: the true time of a log's run [ms]; None uses its busy span.
+        each: a row for each launch instead of their mean.
+        skip_untimed: leave out kernels for which no file has a time.
     """
 
     device: str | None = None
@@ -37,7 +37,7 @@ class Given:
 
     def __post_init__(self) -> None:
         if not set(self.base) <= set(AXES):
-            raise InputError(f"the base {self.base} is none; it may say {', '.join(AXES)}, by name")
+            raise InputError(f"{self.base} is not a base; it may give {', '.join(AXES)}, by name")
         numbers: dict[str, float | None] = {
             f"{axis} of the base": value for axis, value in self.base.items()
         }

@@ -6,12 +6,11 @@ A kernel's name differs by tool: one prints `void f<(int)4>(float *)`, others `v
 
 import math
 import re
-import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlscale.errors import InputError, warn
-from mlscale.parameters import parameter
+from mlscale.parameters import command, parameter
 from mlscale.readers.launches import Key, LaunchSums, SummedFile
 from mlscale.readers.mapping import CYCLES
 from mlscale.text import listed
@@ -28,12 +27,12 @@ class Kernel:
     """One kernel with one geometry (or one launch of it), over all files.
 
     Attributes:
-        name: as the file with its counters has it.
-        workgroups, workgroup_size: None where no file says them.
-        launches: how many it stands for, by the trace where there is one; the mean of several.
+        name: as in the file with its counters.
+        workgroups, workgroup_size: None if no file has them.
+        launches: how many there were, by the trace if there is one; the mean of several.
         time_s: their mean.
-        is_traced: whether a trace says both.
-        counted_time_s: a launch's time while it was counted; None where that is not said.
+        is_traced: whether a trace has both.
+        counted_time_s: a launch's time while it was counted; None if unknown.
         counters: means by the tool's names.
         cycles: GRBM_GUI_ACTIVE by the counter of its pass.
     """
@@ -57,21 +56,21 @@ class Kernel:
 def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]:
     """Join files by kernel and geometry, or by launch.
 
-    Kernels that only a trace has are without counters; those that a trace has not are no part of
-    its run, and are left out with a warning. skip_untimed: kernels without any time are left out.
-    Raises InputError on files of unlike runs, and on kernels without a time.
+    Kernels found only in a trace have no counters; those missing from a trace are from another
+    run, and are left out with a warning. skip_untimed: kernels without any time are left out.
+    Raises InputError on files of different runs, and on kernels without a time.
     """
     counting = [run for run in runs if run.has_counters]
     timing = [run for run in runs if run.groups and not run.has_counters]
     if not counting and not timing:
         raise InputError(
-            f"{runs[0].source}: describes a machine, not kernels; give it beside the file of the "
+            f"{runs[0].source}: describes a machine, not kernels; give it together with the "
             "counters or the trace"
         )
     if counting and timing and any(key.launch for key in counting[0].groups):
         raise InputError(
             f"{timing[0].source}: its launches cannot be matched with those of "
-            f"{counting[0].source}; leave out {parameter('each')}, or this file"
+            f"{counting[0].source}; omit {parameter('each')}, or this file"
         )
     files, geometries = _without_unknown_geometries(_under_common_names(counting, timing))
     counts = _counts_of_same_launches(counting, files[: len(counting)])
@@ -80,8 +79,8 @@ def join(runs: Sequence[SummedFile], skip_untimed: bool = False) -> list[Kernel]
         if counts and not counts[0].keys() & groups.keys():
             raise InputError(
                 f"{run.source}: has no kernel of {counting[0].source}, which has "
-                f"{next(iter(counts[0]))} where this has {next(iter(groups))}; trace a run of the "
-                "same inputs, and let both tools write names in full"
+                f"{next(iter(counts[0]))} where this has {next(iter(groups))}; trace a run with "
+                "the same inputs, and have both tools write full names"
             )
     return _kernels([*counting, *timing][0].source, counts, traces, geometries, skip_untimed)
 
@@ -141,9 +140,13 @@ def _without_unknown_geometries(files: Sequence[Groups]) -> tuple[list[Groups], 
 def _counts_of_same_launches(passes: Sequence[SummedFile], files: Sequence[Groups]) -> list[Groups]:
     """The passes' groups, without counters of kernels that some have more or less often.
 
-    Libraries that tune themselves launch others in a first run. Raises InputError where no kernel
-    is left, and where long kernels take so unlike times that the passes did not do the same.
+    Files of which no two have a function in common are parts of one run. Libraries that tune
+    themselves launch others in a first run. Raises InputError where no kernel is left, and where
+    long kernels take so unlike times that the passes did not do the same.
     """
+    functions = [name for groups in files for name in {bare(key.kernel) for key in groups}]
+    if len(files) > 1 and len(set(functions)) == len(functions):
+        return [{key: sums for groups in files for key, sums in groups.items()}]
     for run, groups in zip(passes[1:], files[1:], strict=True):
         _refuse_unlike_times(passes[0].source, files[0], run.source, groups)
     launches = {
@@ -158,10 +161,16 @@ def _counts_of_same_launches(passes: Sequence[SummedFile], files: Sequence[Group
         sum(abs(launches[key][n] - launches[key][0]) for key in programs) for n in range(len(files))
     ]
     source = passes[off.index(max(off))].source
-    told = f"{source}: other launches than in the other passes: {listed([*map(str, programs)])}"
+    told = (
+        f"{source}: launches differ from those of the other passes: {listed([*map(str, programs)])}"
+    )
     if set(files[0]) <= set(unlike):
-        raise InputError(f"{told}; the passes must be of the same launches")
-    warn("T06", f"{told}, as where a library tunes itself in a first run: without counters here")
+        append = command("import FILE", "append")
+        raise InputError(
+            f"{told}; passes must cover the same launches; for different kernels make one table, "
+            f"{append} -o TABLE for each"
+        )
+    warn("T06", f"{told}, as if a library tuned itself in its first run: without counters here")
     return [
         {
             key: replace(sums, totals={}, counts={}) if key in programs else sums
@@ -183,8 +192,8 @@ def _refuse_unlike_times(source: str, groups: Groups, other: str, others: Groups
     if max(first_s, other_s) > _SAME_WORK * min(first_s, other_s):
         raise InputError(
             f"{other}: its kernels take {other_s / first_s:.2g} times as long as in {source}; the "
-            "passes must be of the same launches at the same clocks; of two runs ask about each "
-            "alone"
+            "passes must cover the same launches at the same clocks; if these are two runs, ask "
+            "about each separately"
         )
 
 
@@ -199,8 +208,8 @@ def _kernels(
         if untraced := [str(key) for key in keys if key not in traced]:
             warn(
                 "T09",
-                f"{source}: not in the trace with that grid and block, so not of its run and left "
-                f"out: {listed(untraced)}",
+                f"{source}: not in the trace with that grid and block, so from another run and "
+                f"left out: {listed(untraced)}",
             )
         keys = {key: None for key in keys if key in traced}
     kernels = {key: _kernel(key, geometries.get(key.kernel, key), counts, traces) for key in keys}
@@ -224,7 +233,8 @@ def _kernel(
     in_counts = [groups[key] for groups in counts if key in groups]
     in_traces = [groups[key] for groups in traces if key in groups and groups[key].time_s]
     times_s = [sums.time_s for sums in in_counts if sums.time_s]
-    counted_time_s = statistics.median(times_s) if times_s else None
+    times_s, middle = sorted(times_s), len(times_s) // 2
+    counted_time_s = (times_s[middle] + times_s[~middle]) / 2 if times_s else None
     if in_traces:
         all_launches = math.fsum(sums.launches for sums in in_traces)
         total_s = math.fsum(sums.launches * (sums.time_s or 0.0) for sums in in_traces)
@@ -289,7 +299,7 @@ def unscoped(name: str) -> str:
 
 
 def bare(name: str) -> str:
-    """The function alone: without scope, templates and arguments."""
+    """Only the function: without scope, templates and arguments."""
     text = unscoped(name)
     return text[: _last_bracket(text)] if text.endswith(">") else text
 

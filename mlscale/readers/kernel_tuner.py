@@ -53,7 +53,7 @@ class TunedTable:
     Attributes:
         table: a row for each kernel and setting.
         failed: how many configurations did not compile or run, or gave a wrong result.
-        off_clock: how many ran more than 2 % off the clock that was set.
+        off_clock: how many ran at a clock more than 2 % from the one that was set.
     """
 
     table: Table
@@ -109,7 +109,7 @@ def import_tuned(
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A cache or a T4 file as it stands there, packed or not. Raises InputError."""
+    """A cache or a T4 file as written, packed or not. Raises InputError."""
     text = read_bytes(path).decode("utf-8", "replace").strip()
     try:
         parse_json(text, str(path))
@@ -119,7 +119,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def readings(sample: Mapping[str, Any]) -> dict[str, float]:
-    """What was observed in a sample: power [W], clocks [MHz], temperature [C]; NaN where nothing.
+    """What was observed in a sample: power [W], clocks [MHz], temperature [C]; else NaN.
 
     Power is measured, or the energy over the mean time.
     """
@@ -146,7 +146,7 @@ def _read(path: Path) -> _Tuning:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"[:100]
-        raise InputError(f"{path}: is not as kernel_tuner or a T4 file has it ({what})") from None
+        raise InputError(f"{path}: is not in kernel_tuner's or T4's format ({what})") from None
 
 
 def _tuning(path: Path, document: dict[str, Any]) -> _Tuning:
@@ -167,12 +167,12 @@ def _tuning(path: Path, document: dict[str, Any]) -> _Tuning:
         measured = sorted({str(name) for entry in entries for name in entry} - {*parameters})
         raise InputError(
             f"{path}: none of its {len(entries)} configurations has a time"
-            + (f", what was measured is {', '.join(measured[:5])}" if measured else "")
+            + (f"; measured instead: {', '.join(measured[:5])}" if measured else "")
         )
     if limits := [name for name in _OTHER_SETTINGS if name in parameters]:
         raise InputError(
-            f"{path}: tunes {limits[0]}, which is no axis that this reader knows; import the part "
-            "of one value"
+            f"{path}: tunes {limits[0]}, which this reader does not know as an axis; import the "
+            "entries of one value"
         )
     rows = _rows(path, kernel, parameters, samples)
     return _Tuning(device_name, rows, len(entries) - len(samples))
@@ -224,7 +224,7 @@ def _rows(
         if infinite := [name for name in ("time_ms", *_READINGS) if math.isinf(row[name])]:
             raise InputError(
                 f"{path}: {row['kernel']}: {infinite[0]} is too large for a number; measure this "
-                "configuration anew, or take it out of the file"
+                "configuration again, or delete it from the file"
             )
         rows.append(row)
     return rows

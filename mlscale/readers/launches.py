@@ -22,10 +22,10 @@ _AT_ONCE = 10_000
 
 @dataclass(slots=True)
 class Launches:
-    """Launches that were read together; each array is (n,), NaN where the file does not say it.
+    """Launches that were read together; each array is (n,), NaN if the file does not have it.
 
-    lines: where each stands in the file; kernels: their names; time_s: 0 where the tool says of
-    others but not of this one how long it ran (the launch is dropped); workgroups, workgroup_size:
+    lines: where each is in the file; kernels: their names; time_s: 0 if the tool has the time of
+    others but not of this one (the launch is dropped); workgroups, workgroup_size:
     of the grid and threads of one; counters: by the tool's own names; weights: how many launches
     each stands for; gpus: the number of its GPU in the file, '' where it is not said; ids: a
     launch's number in the run, for which `each` keeps it apart; is_new: False for a further row of
@@ -40,12 +40,12 @@ class Launches:
     counters: dict[str, Floats] = field(default_factory=dict)
     weights: Floats | None = None
     gpus: Labels | None = None
-    ids: Sequence[str] | None = None
+    ids: Sequence[Any] | None = None
     is_new: Floats | None = None
 
 
 class Launch(NamedTuple):
-    """One launch, see `Launches`; None where the file does not say it."""
+    """One launch, see `Launches`; None if the file does not have it."""
 
     line: int
     kernel: str
@@ -59,7 +59,7 @@ class Launch(NamedTuple):
 
 
 def in_parts(launches: Iterable[Launch]) -> Iterator[Launches]:
-    """Launches that come one by one, many at once."""
+    """Single launches combined into blocks of many."""
     rest = iter(launches)
     while part := list(islice(rest, _AT_ONCE)):
         lines, kernels, time_s, workgroups, workgroup_size, gpus, counters, ids, is_new = zip(
@@ -81,7 +81,7 @@ def in_parts(launches: Iterable[Launch]) -> Iterator[Launches]:
 
 @dataclass
 class Facts:
-    """What a file says besides its launches.
+    """What a file contains besides its launches.
 
     Attributes:
         seen: how often each value of a fact was seen: 'device_name', 'chip', 'cu_count',
@@ -89,7 +89,7 @@ class Facts:
         by_gpu: by the number of a GPU in the file, facts of it.
         application: the program that ran.
         complaint: an error line of the tool itself.
-        is_machine: whether the file tells of a machine's GPUs, and of no launch.
+        is_machine: whether the file describes a machine's GPUs, and no launch.
     """
 
     seen: dict[str, Counter[str | float]] = field(default_factory=lambda: defaultdict(Counter))
@@ -99,7 +99,7 @@ class Facts:
     is_machine: bool = False
 
     def note(self, fact: str, values: Any) -> None:
-        """Count values of a fact in: texts, or an array of numbers; NaN and 0 say nothing."""
+        """Count the values of a fact: texts, or an array of numbers; NaN and 0 are ignored."""
         if isinstance(values, np.ndarray):
             values = values[values > 0].tolist()
         if values := [value for value in values if value]:
@@ -107,7 +107,7 @@ class Facts:
 
 
 class Key(NamedTuple):
-    """What tells groups of launches apart; launch is '' where the launches are averaged."""
+    """What distinguishes groups of launches; launch is '' if the launches are averaged."""
 
     kernel: str
     workgroups: float | None
@@ -116,7 +116,7 @@ class Key(NamedTuple):
 
     @property
     def geometry(self) -> str:
-        """Its grid and block in words, such as 'grid 8, block 64'; '' where they are not known."""
+        """Its grid and block in words, such as 'grid 8, block 64'; '' if unknown."""
         if not (self.workgroups and self.workgroup_size):
             return ""
         return f"grid {self.workgroups:.0f}, block {self.workgroup_size:.0f}"
@@ -139,7 +139,7 @@ class LaunchSums:
     counts: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: "LaunchSums") -> None:
-        """Count all launches of another group in."""
+        """Add all launches of another group."""
         self.launches += other.launches
         self.time_total_s += other.time_total_s
         self.time_count += other.time_count
@@ -191,8 +191,8 @@ def summed(
 ) -> SummedFile:  # fmt: skip
     """All launches of a file summed up, a group for each launch with `each`.
 
-    gpu: whose launches to take where the file has those of several. Raises InputError on none, and
-    where the GPU is not said or not there.
+    gpu: whose launches to use if the file has those of several. Raises InputError without any, and
+    if the GPU is not named or has none.
     """
     by_gpu: dict[str, dict[Key, LaunchSums]] = {}
     untimed: set[str] = set()
@@ -223,7 +223,7 @@ def summed(
 def _kernel_names(source: str, part: Launches) -> dict[int, str]:
     """The kernels of a part by their code. Raises InputError where one has no name."""
     names = {}
-    for code in np.unique(part.kernels.codes).tolist():
+    for code in sorted({*part.kernels.codes.tolist()}):
         names[code] = without_controls(part.kernels.texts[code])
         if not names[code].strip():
             line = part.lines[np.argmax(part.kernels.codes == code)]
@@ -249,7 +249,7 @@ def _groups(
     for row, sums in zip(first.tolist(), _sums(part, rows, codes, len(first)), strict=True):
         sizes = (float(part.workgroups[row]), float(part.workgroup_size[row]))
         workgroups, size = (None if math.isnan(value) else value for value in sizes)
-        launch = "" if not each else part.ids[row] if part.ids else str(part.lines[row])
+        launch = "" if not each else str(part.ids[row]) if part.ids else str(part.lines[row])
         name = names[part.kernels.codes[row]]
         yield gpus.texts[gpus.codes[row]], Key(name, workgroups, size, launch), sums
 
@@ -282,7 +282,7 @@ def _chosen_gpu(source: str, by_gpu: Mapping[str, dict[Key, LaunchSums]], gpu: s
     if len(by_gpu) == 1:
         [number] = by_gpu
         if gpu is not None and number not in ("", gpu):
-            warn("M01", f"{source}: is of GPU {number} alone, which was taken for GPU {gpu}")
+            warn("M01", f"{source}: has only GPU {number}, which is used as GPU {gpu}")
         return number
     launches = {
         number: counted(round(sum(one.launches for one in groups.values())), "launch")

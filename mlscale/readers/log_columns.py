@@ -15,7 +15,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.checks import check
-from mlscale.data.column_names import UNITS, Title, read_title
+from mlscale.data.column_names import UNITS, Title, read_title, unread
 from mlscale.data.logs import SHARES
 from mlscale.errors import InputError
 from mlscale.readers.columns import Block, labels
@@ -26,7 +26,7 @@ _BLANK = 0x7FFFFFF0  # and all above: DCGM's missing values, of its dcgm_structs
 _LATEST_S = 1e10  # since 1970, in the year 2286
 _EPOCHS = {1e17: "ns", 1e14: "us", 1e11: "ms"}  # above it a number is since 1970
 _STEPS_S = (1e-3, 20.0)  # between two samples; others are hardly seconds
-_PART = re.compile(r"(?<=gfx_)\d+|(?<=mem_)\d+")  # of the clocks of a GPU's dies
+_PART = re.compile(r"(?<=gfx_)\d+|(?<=mem_)\d+")  # the number of a die, in the titles of its clocks
 _HOSTS = {"host", "hostname", "node", "nodename", "instance"}
 _FAR = 10.0  # the rank from which a title has words that say nothing of a GPU
 _MOST_W, _MOST_MHZ, _LEAST_MHZ, _LEAST_MW, _LEAST_CAP_W = 3000.0, 20_000.0, 60.0, 2000.0, 2.0
@@ -72,7 +72,7 @@ class LogColumns:
 
     values: by the number of the GPU in the titles ('' of none) and by our names; seconds: when [s];
     index: the GPU of each row; names: columns that may name it; hosts: those of its machine; taken:
-    by what it was taken for a title; left: which were not, and why.
+    by meaning the title that was used; left: which were not, and why.
     """
 
     block: Block
@@ -126,7 +126,8 @@ def columns_of_words(block: Block, kind: Kind) -> LogColumns:
         several = [title for title in titles if (title.gpu, title.what) == (gpu, what)]
         if what == "energy_j" and {*several[0].words} != {"total", "energy"}:
             continue  # no counter
-        if what == "watts" and np.nanmax(read := block.numbers(several[0].text, _reading)) > 100:
+        read = block.numbers(several[0].text, _reading) if what == "watts" else np.zeros(0)
+        if np.nanmax(read, initial=0.0) > 100:
             log.merge(gpu, "power_w", read)  # GPU0, GPU1: above any share
             log.taken[f"power_w of GPU {gpu}"] = several[0].text
         ranks = sorted({title.rank for title in several}) if what in _OURS else []
@@ -136,6 +137,8 @@ def columns_of_words(block: Block, kind: Kind) -> LogColumns:
             _take_rank(log, gpu, what, [title for title in several if title.rank == rank])
     if kind is not KIND_OF_TABLES:
         _take_marks(log, kind)
+    if question := unread(block.columns, {what for found in log.values.values() for what in found}):
+        raise InputError(f"{block.path}: {question}")
     return log
 
 
@@ -161,7 +164,7 @@ def _take_rank(log: LogColumns, gpu: str, what: str, titles: Sequence[Title]) ->
     are_parts = len({_PART.sub("", title.text) for title in titles}) == 1
     if not are_parts and not all(np.array_equal(each[0], one, equal_nan=True) for one in each):
         names = " and ".join(f"'{title.text}'" for title in titles)
-        told = f"{names} may each be {what}; take out all but one of these columns, or title those"
+        told = f"{names} may each be {what}; delete all but one of these columns, or title those"
         told += f" of several GPUs gpu0_{what} and gpu1_{what}"
         raise InputError(f"{log.block.path}: {told}")
     means = np.nansum(each, axis=0) / np.maximum(known.sum(axis=0), 1)
@@ -193,14 +196,15 @@ def _numbers(log: LogColumns, what: str, title: Title) -> Floats:
     elif "vdd" in title.words and not said:
         asked = "a rail's power, in W or in mW?"
     elif said == "mW" and 0 < most < _LEAST_MW and title.rank < _FAR:
-        asked = f"{most:g} mW is less than a GPU draws: is it in W?"
+        may = "draws" if what == "power_w" else "may draw"
+        asked = f"{most:g} mW is less than a GPU {may}: is it in W?"
     elif quantity == "clock" and is_clock_of_none:
-        asked = f"{most:g} {said or 'MHz'} is no GPU's clock: in which unit is it?"
+        asked = f"{most:g} {said or 'MHz'} is not a GPU's clock: which unit is it in?"
     if what == "power_cap_w" and not said and (asked or most < _LEAST_CAP_W):
         if (left := f"'{title.text}' (no power limit in W)") not in log.left:
             log.left.append(left)
         return np.full(len(block), np.nan)
-    if asked and not (what == "power_cap_w" and said):  # `limit_w` refuses that
+    if asked and not (what == "power_cap_w" and most * factor > _MOST_W):  # `limit_w` refuses that
         ends = "[W] or [mW]" if quantity == "power" else "[MHz], [GHz] or [kHz]"
         told = f"{asked} End its title with the true unit, {ends}"
         raise InputError(f"{block.path}: column '{title.text}': {told}")
@@ -255,7 +259,7 @@ def _moments(log: LogColumns, titles: Sequence[Title]) -> Floats | None:
         is_of_runs = len(seconds) == 1 or is_late or bool((np.diff(seconds) < 0).any())
         if title.what == "time" and is_of_runs:
             if {one.what for one in titles} & {"engine_mhz", "power_cap_w"}:
-                told = f"of a log, title the column '{title.text}' 'timestamp'"
+                told = f"if this is a log, title the column '{title.text}' 'timestamp'"
                 raise InputError(f"{block.path}: {is_table_of_runs(block.columns)}; {told}")
             log.left.append(f"'{title.text}' (may be how long, not when)")
         elif not is_training:
@@ -272,7 +276,7 @@ def _check_steps(block: Block, title: Title, seconds: Floats) -> None:
     if title.unit or not len(steps_s) or seconds.min() > 1e8 or ":" in block.cells(title.text)[0]:
         return
     if not _STEPS_S[0] <= (usual := float(np.median(steps_s))) <= _STEPS_S[1]:
-        told = f"column '{title.text}': a sample every {usual:.4g}, of what? End its title with its"
+        told = f"column '{title.text}': a sample every {usual:.4g}, in what? End its title with its"
         raise InputError(f"{block.path}: {told} unit, [s] or [ms] or [us] or [ns]")
 
 
@@ -300,7 +304,7 @@ def moment_s(text: str, unit: str = "s") -> float:
     except ValueError:
         seconds = _date_s(text)
     if not 0 <= seconds < _LATEST_S:
-        raise InputError(f"'{text[:40]}' is no time such as 2024/03/29 11:16:49.355, nor seconds")
+        raise InputError(f"'{text[:40]}' is not a time such as 2024/03/29 11:16:49.355, or seconds")
     return seconds
 
 

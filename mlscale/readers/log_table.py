@@ -56,28 +56,28 @@ class LoggedRun:
 
     @property
     def span(self) -> BusySpan:
-        """As the first GPU shows it."""
+        """The span of its first GPU."""
         return self.each[0][1]
 
     @property
     def gpus(self) -> list[str]:
-        """Their indices, as the log has them."""
+        """Their indices, as in the log."""
         return [log.gpu for log, _ in self.each]
 
     @property
     def idle_share(self) -> float:
-        """How much of its time its GPUs are idle."""
+        """The share of its time in which its GPUs are idle."""
         shares = [span.idle / (span.last + 1 - span.first) for _, span in self.each]
         return float(np.mean(shares))
 
     @property
     def power_w(self) -> float:
-        """The mean power of all its GPUs [W], NaN where that of one is not known."""
+        """The mean power of all its GPUs [W], NaN if that of one is unknown."""
         return sum(mean_power(log, span) for log, span in self.each)
 
     @cached_property
     def caps_w(self) -> Floats:
-        """The power limit of each GPU [W], NaN where none is stated."""
+        """The power limit of each GPU [W], NaN if none is stated."""
         return np.array([limit_w(log, span) for log, span in self.each])
 
     @property
@@ -87,7 +87,7 @@ class LoggedRun:
 
     @property
     def limit_to_put_back_w(self) -> float | None:
-        """The power limit that was set [W], where a lower one is enforced; None where it is not.
+        """The power limit that was set [W], if a lower one is enforced; else None.
 
         NVML: the management limit is what `nvidia-smi -pl` sets, the enforced one the lowest of it
         and of others, such as a baseboard controller's.
@@ -109,7 +109,7 @@ class LoggedRun:
 
     @property
     def unlike_caps(self) -> str:
-        """Which GPU has which power limit, where they differ; '' where not."""
+        """Which GPU has which power limit, if they differ; else ''."""
         if not np.fmax.reduce(self.caps_w) > SAME_CAP * self.lowest_cap_w:
             return ""
         by_cap: dict[str, list[str]] = {}
@@ -119,7 +119,7 @@ class LoggedRun:
         return f"its GPUs have different power limits, {' and '.join(told)}"
 
     def mean(self, column: str) -> float:
-        """The mean of a column over samples and GPUs; NaN where none has it."""
+        """The mean of a column over samples and GPUs; NaN if none has it."""
         each = [log.columns[column][s.inside] for log, s in self.each if column in log.columns]
         return mean_of(np.array([mean_of(values) for values in each]))
 
@@ -128,12 +128,22 @@ class LoggedRun:
         return f"{side_by_side if len(self.each) > 1 else ''}{self.span}"
 
 
+def logged_run(path: Path, samples: Sequence[Samples], given: Given) -> LoggedRun:
+    """The only run in a log. Raises InputError."""
+    run, *others = logged_runs(samples, given)
+    if others:
+        kinds = " and ".join(one.log.name or "a GPU without a name" for one in (run, *others))
+        told = f"has several kinds of GPU, {kinds}; name one with {parameter('gpu')}"
+        raise InputError(f"{path}: {told}")
+    return run
+
+
 def logged_runs(samples: Sequence[Samples], given: Given) -> list[LoggedRun]:
     """The runs in some logs: of each log the GPUs of one kind that are not idle throughout.
 
-    Logs of one GPU each, of other indices, that were busy at the same time are of one run.
+    Logs of one GPU each, with different indices, busy at the same time are of one run.
 
-    given: what the user says of the runs, as far as the logs do not. Raises InputError; warns of
+    given: what the user states about the runs because the logs do not. Raises InputError; warns of
     idle GPUs.
     """
     runs: list[list[tuple[Samples, BusySpan]]] = []
@@ -222,7 +232,7 @@ def _refuse_copies(samples: Sequence[Samples]) -> None:
             if (log.gpu, ours.keys()) == (other.gpu, theirs.keys()) and all(
                 np.array_equal(ours[name], theirs[name], equal_nan=True) for name in ours
             ):
-                raise InputError(f"{log}: holds the same samples as {other}; leave one file away")
+                raise InputError(f"{log}: has the same samples as {other}; omit one of them")
 
 
 def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, BusySpan]]:
@@ -257,13 +267,14 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
     check_named_clocks(device, given.base)
     alone = zip(run.each, run.alone, strict=True)
     clocks = [mean_clocks(one, span, given.base, device) for (one, _), span in alone]
-    settings = {axis: min(each[axis] for each in clocks) for axis in clocks[0]}
+    axes = dict.fromkeys(axis for each in clocks for axis in each)  # some say no clock
+    settings = {axis: min(each[axis] for each in clocks if axis in each) for axis in axes}
     if (highest := max(each.get("engine_mhz", 0.0) for each in clocks)) > 0:
         slowest = settings["engine_mhz"]
         if highest > (1 + _ALIKE) * slowest:
             told = f"{log.source}: its GPUs ran at {slowest:.0f} to {highest:.0f} MHz: the slowest"
-            mend = f"set all alike, or name {parameter('gpu')}"
-            warn("L04", f"{told} counts, for which the others wait; {mend}")
+            mend = f"set all to one clock, or name {parameter('gpu')}"
+            warn("L04", f"{told}, for which the others wait, is used; {mend}")
     seen = {"device_name": Counter[str | float]([log.name])} if log.name else {}
     setup = set_up(log.source, seen, Given(given.device, {**given.base, **settings}))
     if (time_ms := given.time_ms or log.time_ms or run.span.time_ms) is None:
@@ -272,7 +283,7 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         flag = one if len(log) == 1 else between
         raise InputError(f"{log.source}: does not say how long the run took; give {flag}")
     if log.time_ms and given.time_ms is None:
-        rated = f"{log}: time and energy are of {RATED_UNITS:,.0f} units of work"
+        rated = f"{log}: time and energy are for {RATED_UNITS:,.0f} units of work"
         warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
     known_device = find_device(setup.device)
     for (gpu, span), cap_w in zip(run.each, run.caps_w.tolist(), strict=True):
@@ -294,7 +305,7 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
 def mean_clocks(
     log: Samples, span: BusySpan, base: Mapping[str, float], device: Device | None
 ) -> dict[str, float]:
-    """The mean clocks [MHz] while the GPU worked, or those that were set where both are one.
+    """The mean clocks [MHz] while the GPU worked, or those that were set if both agree.
 
     Of the memory clock it is the median: a memory has few clocks, and none between two of them.
     """
@@ -322,8 +333,8 @@ def mean_clocks(
         if high > _STEADY * low:
             warn(
                 "L04",
-                f"{log}: {axis} wanders, from {low:g} to {high:g} in four of five samples; the row "
-                f"is at {mean:.0f}; lock the clock, and log each clock by itself",
+                f"{log}: {axis} varies, from {low:g} to {high:g} in four of five samples; the row "
+                f"is at {mean:.0f}; lock the clock, and log each clock separately",
             )
         clocks[axis] = base.get(axis, log.facts.get(axis, clocks[axis]))
     return clocks

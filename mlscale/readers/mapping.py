@@ -152,7 +152,7 @@ def with_obtainable(measurements: Measurements, tool: str, source: str) -> Measu
     source: what messages call them. Raises InputError where no feature of Table II is there.
     """
     if not set(TABLE_2) & set(measurements.counter_names):
-        raise InputError(f"{source}: has no feature of Table II")
+        raise InputError(f"{source}: has none of the counters of Table II")
     lost = {name for name in TABLE_2 if not _tool(tool)["features"][name]}
     if measurements.metadata.get("counter_tool") != tool:
         lost |= set(measurements.counter_names) - {*TABLE_2, *OF_LAUNCH}

@@ -6,8 +6,8 @@ metrics, `rocm-smi --csv`, `amd-smi metric --csv`, `amd-smi monitor --csv`, or a
 with their names for its columns (docs/howto/nvidia-smi.md).
 
 To watch for: several GPUs in turn, told apart by an index; parts of a GPU (MIG, partitions), which
-have the whole one's clock and power, and are passed over; shares in percent or from 0 to 1; headers
-that come again; logs without time stamps.
+have the whole one's clock and power, and are skipped; shares in percent or from 0 to 1; repeated
+headers; logs without time stamps.
 
 Sources of names and units: nvidia-smi's manual page and --help-query-gpu; DCGM's dcgm_fields.h; the
 HTTP API of Prometheus (range queries); logs that rocm-smi and amd-smi wrote.
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats, Mask, quantile
 from mlscale.data.column_names import RATED_UNITS, read_title
 from mlscale.data.devices import find_device
 from mlscale.errors import InputError, warn
@@ -43,7 +43,7 @@ FACTS = "# mlscale measure: "  # begins the line of `mlscale measure` above its 
 _DEAD_W, _DEAD_RISE = 50.0, 2.0  # power, and its rise, with which no GPU is idle throughout
 _SET_BACK_S = 60.0
 _QUERIED = re.compile(r"[a-z_]+(\.[a-z_]+)+( \[|$)")  # names of nvidia-smi --query-gpu
-_MOST = 1e300  # of a fact; JSON has whole numbers that no float holds
+_MOST = 1e300  # a fact is smaller; JSON has whole numbers that no float holds
 _ONE_GPU = 0.1  # share of the usual time between samples: GPUs of one tick follow closer
 
 
@@ -61,9 +61,9 @@ class Samples:
             board's limit, as it is enforced), power_limit_w (as it was set) [W], energy_j (a
             counter) [J], engine_mhz, memory_mhz, engine_mhz_requested [MHz], and shares
             from 0 to 1 by the names of SHARES.
-        facts: what `mlscale measure` says of the run, numbers by name: engine_mhz that it set,
+        facts: what `mlscale measure` says about the run, numbers by name: engine_mhz that it set,
             power_limit_w, skip_s that it left out at the beginning, work_per_s of a program that
-            goes on, log_time_sd between repeated runs.
+            does not end, log_time_sd between repeated runs.
     """
 
     source: str
@@ -76,7 +76,7 @@ class Samples:
 
     @property
     def time_ms(self) -> float | None:
-        """The time of RATED_UNITS of work, where the log says how much is done in a second."""
+        """The time of RATED_UNITS of work, if the log says how much is done per second."""
         rate = self.facts.get("work_per_s")
         return 1e3 * RATED_UNITS / rate if rate else None
 
@@ -94,11 +94,11 @@ def read_log(file: Path | HeldFile) -> list[Samples]:
 
 
 def read(file: HeldFile, sheet: Sheet | None) -> list[Samples]:
-    """The samples of each GPU in a log that was opened. Raises InputError where it is none."""
+    """The samples of each GPU in an open log. Raises InputError if it is not a log."""
     if sheet is None or not sheet.kind.is_log:
         raise InputError(f"{file}: {why_no_log(file)}")
     if sheet.kind.json:
-        return (_read_gpustat if sheet.kind.tool == "gpustat" else _read_prometheus)(sheet)
+        return (_read_prometheus if sheet.kind.tool == "dcgm" else _read_json)(sheet)
     if sheet.kind.title == "dcgmi dmon":
         return _samples(sheet, columns_of_marks(_rows(sheet, _dcgmi_cells), sheet.kind))
     if sheet.kind.title == "nvidia-smi dmon":
@@ -113,12 +113,12 @@ def _told(sheet: Sheet, log: LogColumns) -> LogColumns:
     """The same log; warns where its GPUs may be several, and of how titles were taken."""
     seconds, rows = log.seconds, len(log.block)
     if seconds is not None and rows > 3 and log.index is None:
-        short_s, usual_s = np.quantile(np.diff(seconds), (0.4, 0.9))
+        short_s, usual_s = (quantile(np.diff(seconds), share) for share in (0.4, 0.9))
         if short_s < _ONE_GPU * usual_s:
             raise InputError(
-                f"{sheet.path}: is of several GPUs that cannot be told apart, or its time stamps "
-                "are too coarse; title the column that tells them apart 'index', or record again "
-                "with 'index' and times in milliseconds"
+                f"{sheet.path}: has several GPUs with nothing to distinguish them, or its time "
+                "stamps are too coarse; title the column that distinguishes them 'index', or "
+                "record again with 'index' and times in milliseconds"
             )
     if seconds is None and rows > 1 and log.index is None:
         warn(
@@ -126,7 +126,7 @@ def _told(sheet: Sheet, log: LogColumns) -> LogColumns:
             f"{sheet.path}: has neither 'index' nor times: all rows count as samples of one GPU; "
             "if there are more, record again with both",
         )
-    told = log.taken if sheet.kind is KIND_OF_TABLES else {}
+    told = log.taken if sheet.kind.tool in (KIND_OF_TABLES.tool, "wandb") else {}
     if sheet.kind.tool == "nvidia-smi":  # beside its names
         told = {w: t for w, t in log.taken.items() if w != "time" and not _QUERIED.match(t)}
     if told or log.left:
@@ -174,14 +174,14 @@ def _read_prometheus(sheet: Sheet) -> list[Samples]:
                 cells.setdefault(metric, str(text))
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(
-            f"{sheet.path}: is no answer of Prometheus to a query: data.result is not a list of "
-            "{'metric': {…}, 'values': [[time, 'value'], …]}"
+            f"{sheet.path}: is not an answer of Prometheus to a query: data.result is not a list "
+            "of {'metric': {…}, 'values': [[time, 'value'], …]}"
         ) from None
     if max(unnamed.values(), default=0) > 1:
         told = "has several series of one metric without the label 'gpu' or 'UUID'"
-        raise InputError(f"{sheet.path}: {told}; ask for one GPU, or for the labels")
+        raise InputError(f"{sheet.path}: {told}; query one GPU, or include the labels")
     if len(hosts) > 1:
-        raise InputError(f"{sheet.path}: is of the hosts {', '.join(hosts)}; ask for one of them")
+        raise InputError(f"{sheet.path}: has the hosts {', '.join(hosts)}; query one of them")
     columns = {
         name: labels([cells.get(name, "") for cells in moments.values()])
         for name in dict.fromkeys(name for cells in moments.values() for name in cells)
@@ -192,14 +192,17 @@ def _read_prometheus(sheet: Sheet) -> list[Samples]:
     return _samples(sheet, log)
 
 
-def _read_gpustat(sheet: Sheet) -> list[Samples]:
-    """What gpustat wrote as JSON again and again, with nvidia-smi's names. Raises InputError."""
+def _read_json(sheet: Sheet) -> list[Samples]:
+    """What gpustat wrote again and again, with nvidia-smi's names, or W&B's rows. InputError."""
     text, at, cells = sheet.file.content().decode(errors="replace").strip(), 0, []
     try:
         while at < len(text):
             said, at = json.JSONDecoder().raw_decode(text, at)
             at += len(text[at:]) - len(text[at:].lstrip())
             for moment in said if isinstance(said, list) else [said]:
+                if sheet.kind.tool == "wandb":
+                    cells.append({**moment})
+                    continue
                 once = {"timestamp": moment["query_time"], "host": moment.get("hostname")}
                 cells += [{**once, **gpu} for gpu in moment["gpus"]]
         names = dict.fromkeys(name for row in cells for name in row)
@@ -207,13 +210,13 @@ def _read_gpustat(sheet: Sheet) -> list[Samples]:
             n: labels(["" if row.get(n) is None else str(row[n]) for row in cells]) for n in names
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise InputError(f"{sheet.path}: is no JSON of gpustat: {error}") from None
+        raise InputError(f"{sheet.path}: is not JSON of {sheet.kind.title}: {error}") from None
     block = Block(sheet.path, np.arange(1, 1 + len(cells)), columns)
     return _samples(sheet, _told(sheet, columns_of_words(block, sheet.kind)))
 
 
 def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
-    """All rows by the names of the header, without units; the header may come again.
+    """All rows by the names of the header, without units; the header may be repeated.
 
     cells_of: the cells of a line; None of one that is no row. Lines of one cell, as a tool's
     warnings, and a last line that is cut off are left out. Raises InputError on another row that is
@@ -235,7 +238,7 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
         if len(row) != width:
             raise InputError(
                 f"{sheet.path}: row {line}: has {len(row)} fields, the header has {width}; it says "
-                f"'{' '.join(row)[:60]}': take it out if it is no sample"
+                f"'{' '.join(row)[:60]}': delete the line if it is not a sample"
             )
     columns: dict[str, Labels] = {}
     titles = sheet.table.names if sheet.table else header
@@ -246,7 +249,7 @@ def _rows(sheet: Sheet, cells_of: Callable[[str], list[str] | None]) -> Block:
         same = columns.setdefault(title.strip(), column)
         if title and same.cells() != column.cells() and read_title(title):
             raise InputError(
-                f"{sheet.path}: column '{title}' is there twice, with other values; keep one"
+                f"{sheet.path}: column '{title}' appears twice, with different values; keep one"
             )
     return Block(sheet.path, np.array([line for line, _ in rows], np.intp), columns)
 
@@ -261,7 +264,7 @@ def _below_each_other(
     begins = [place for place, title in enumerate(header) if title == "gpu"]
     first, end = begins[:2]
     if any(header[at : at + end - first] != header[first:end] for at in begins):
-        raise InputError(f"{path}: column 'gpu' is there twice, with other columns; keep one")
+        raise InputError(f"{path}: column 'gpu' appears twice, with different columns; keep one")
     apart = [
         (line, row[:first] + row[at : at + end - first]) for line, row in rows for at in begins
     ]
@@ -290,14 +293,14 @@ def _samples(sheet: Sheet, log: LogColumns) -> list[Samples]:
     if not is_whole.any():
         raise InputError(
             f"{sheet.path}: is of {sheet.kind.title} but has no samples of a whole GPU; MIG "
-            "instances are not read, nor are other parts, nor metrics without their names"
+            "instances, other parts, and metrics without names are not read"
         )
     beside = log.values.pop("", {})
     each = [
         (gpu, np.flatnonzero(is_whole & (gpus == gpu)), beside)
         for gpu in sorted(set(gpus[is_whole].tolist()), key=lambda gpu: (len(gpu), gpu))
     ]
-    if log.values:  # side by side, each in columns of its own
+    if log.values:  # side by side, each in separate columns
         each = [(g, np.flatnonzero(is_whole), beside | alone) for g, alone in log.values.items()]
     logs = []
     for gpu, taken, values in each:
@@ -307,7 +310,7 @@ def _samples(sheet: Sheet, log: LogColumns) -> list[Samples]:
             if not sheet.kind.json and steps_s.min(initial=0.0) < -_SET_BACK_S:
                 raise InputError(
                     f"{block.where(int(rows[steps_s.argmin()]))}: is {-steps_s.min():.0f} s before "
-                    "the sample above: the clock was set back; give the rows of one side"
+                    "the sample above: the clock was set back; keep the rows before or after"
                 )
             rows = rows[np.argsort(log.seconds[rows], kind="stable")]
             times = log.seconds[rows]
@@ -319,7 +322,7 @@ def _samples(sheet: Sheet, log: LogColumns) -> list[Samples]:
         if twice := next((names for names in named if len(names.keys() - {""}) > 1), None):
             are = " and ".join(shortened(name) for name in [*twice][:3])
             told = f"{sheet.path}: GPU {gpu} is named {are}"
-            raise InputError(f"{told}; give the samples of each GPU in a file of their own")
+            raise InputError(f"{told}; put the samples of each GPU into a separate file")
         firsts = [next(iter(names)) for names in named[: len(log.names)]]
         name = next(filter(find_device, firsts), next(filter(None, firsts), ""))
         columns = {ours: column[rows] for ours, column in values.items()}
@@ -329,7 +332,7 @@ def _samples(sheet: Sheet, log: LogColumns) -> list[Samples]:
             columns.get("gpu_utilisation", np.ones(1))
         ):
             dead = f"its utilisation is 0 throughout, though it draws {np.nanmax(watts):.0f} W"
-            warn("T09", f"{sheet.path}, GPU {gpu}: {dead}: power tells when it works")
+            warn("T09", f"{sheet.path}, GPU {gpu}: {dead}: power shows when it is busy")
             del columns["gpu_utilisation"]
         logs.append(Samples(str(sheet.path), sheet.kind, gpu, name, times, columns, facts))
     return logs

@@ -108,7 +108,7 @@ def read(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[Launch
         blocks = _text_blocks(sheet, facts)
     elif "Metric Name" in sheet.header:
         sheet.require(*_METRIC)
-        kinds = dict.fromkeys([*_IDENTITY, *_METRIC], str)
+        kinds = dict.fromkeys([*_IDENTITY, *_METRIC], str) | {"Metric Value": float}
         least = sheet.header.index("Metric Value") + 1  # rules stand behind it
         blocks = sheet.blocks(kinds, together=_LAUNCH, least=least)
     else:
@@ -267,12 +267,13 @@ def _launches(
 
 def _new_ids(block: Block, seen: set[str]) -> list[str]:
     """A name of each launch. Raises InputError where one came before: its rows stand apart."""
-    ids = list(map(":".join, zip(block.cells("Process ID"), block.cells("ID"), strict=True)))
+    numbers = zip(block.cells("Process ID"), block.whole_numbers("ID"), strict=True)
+    ids = [f"{process}:{number}" for process, number in numbers]
     if len(set(ids)) < len(ids) or not seen.isdisjoint(ids):
         row = next(n for n, launch in enumerate(ids) if launch in seen or launch in ids[:n])
         raise InputError(
-            f"{block.where(row)}: launch {ids[row].partition(':')[2]} comes again; give one "
-            "report's page as ncu writes it, not sorted, and not several in one file"
+            f"{block.where(row)}: launch {ids[row].partition(':')[2]} appears twice; give "
+            "the page of one report as ncu writes it, unsorted, one report per file"
         )
     seen.update(ids)
     return ids
@@ -287,8 +288,8 @@ def _scaled(block: Block, column: str, scale: float) -> Floats:
     is_known = ~np.isnan(values)
     if math.isnan(scale) and is_known.any():
         raise InputError(
-            f"{block.where(int(np.argmax(is_known)), column)}: has a unit that mlscale does not "
-            "know; export with --print-units base"
+            f"{block.where(int(np.argmax(is_known)), column)}: has an unrecognised unit; "
+            "export with --print-units base"
         )
     return values * scale
 

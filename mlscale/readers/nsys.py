@@ -48,7 +48,7 @@ def read(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launc
 
 
 def _read_trace(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
-    """A launch for each row with a grid; copies and fills are passed over."""
+    """A launch for each row with a grid; copies and fills are skipped."""
     duration, unit_s = _time_column(sheet, "Duration")
     sheet.require(*_GRID, *_BLOCK)
     kinds = {duration: float, **dict.fromkeys(["Name", "Device", *_GRID, *_BLOCK], str)}
@@ -75,10 +75,12 @@ def _read_summary(sheet: Sheet) -> Iterator[Launches]:
     kinds = dict.fromkeys([total, "Instances", "Name", "GridXYZ", "BlockXYZ"], str)
     for block in sheet.blocks(kinds, ends_at_blank=True):
         launches = block.numbers("Instances")
+        with np.errstate(over="ignore"):  # no time, then
+            time_s = block.numbers(total) * unit_s / np.where(launches > 0, launches, np.nan)
         yield Launches(
             block.lines,
             block.text("Name"),
-            block.numbers(total) * unit_s / launches,
+            time_s,
             _sizes(block, "GridXYZ"),
             _sizes(block, "BlockXYZ"),
             weights=launches,

@@ -36,7 +36,7 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
     draw; warns where the log ran at other clocks than the table.
     """
     if table.has_values("power_w"):
-        told = f"has power_w already; leave {parameter('power')} away, or give first what has none"
+        told = f"already has power_w; omit {parameter('power')}, or give first a file without power"
         raise InputError(f"{table.source}: {told}")
     settings = {*zip(*(table.numbers[axis] for axis in AXES if axis in table.numbers), strict=True)}
     if len(settings) > 1 and table.numbers.keys() <= {*NOT_COUNTERS, *SHARES}:
@@ -56,7 +56,9 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
         power_w, cap_w = _mean_at_work(log, span, "power_w"), limit_w(log, span)
         source = f"mean of {log.kind.title}, {Path(log.source).name}, GPU {log.gpu}, {span}"
     if not (power_w > 0 and math.isfinite(power_w)):
-        raise InputError(f"{power}: a board power of {power_w:g} W cannot be; give watts, or a log")
+        raise InputError(
+            f"{power}: a board power of {power_w:g} W is impossible; give watts, or a log"
+        )
     for key in dict.fromkeys(table.text.get("device", ())):
         device = find_device(key)
         check("board power", table.source, device, power_w, cap_w)
@@ -74,7 +76,7 @@ def with_power(table: Table, power: float | str | Path, gpu: str | None = None) 
 def power_of_which(source: str, told: str) -> InputError:
     """What to raise where the power may be of either of two runs, one of them in that file."""
     return InputError(
-        f"{source}: {told}, and {parameter('power')} is of one run; leave it out, or import each "
+        f"{source}: {told}, and {parameter('power')} is for one run; omit it, or import each "
         f"log with its power ({command('import LOG', power='W')}) and give the tables (in a "
         "table: a column power_w)"
     )
@@ -104,8 +106,8 @@ def _check_same_gpu(table: Table, log: "Samples") -> None:
     if log.name and not possible and any(map(find_device, keys)):
         warn(
             "G02",
-            f"{log}: is of '{log.name}', which is not in the device table, {profile}; is the power "
-            "of the same GPU?",
+            f"{log}: is of '{log.name}', which is not in the device table, {profile}; was the "
+            "power measured on the same GPU?",
         )
 
 
@@ -127,14 +129,14 @@ def _check_same_clocks(table: Table, log: "Samples", span: "BusySpan") -> None:
         means = f"{log}: {clock} is {log_mhz:.0f} on average, {table_mhz[0]:.0f} in the profile"
         if clock == "engine_mhz" and not is_given and not _HELD <= ratio <= 1 / _HELD:
             raise InputError(
-                f"{means}: a limit of power or heat lowers the clock of a run, not of kernels that "
+                f"{means}: a power or thermal limit lowers the clock of a run, not of kernels that "
                 "a profiler replays, and ncu sets its own unless --clock-control none is given. "
-                "Lock both at a clock that the board holds; or, if that is not so, say "
+                "Lock both at a clock that the board can hold; or, if neither applies, give "
                 f"{parameter('base', f'engine={table_mhz[0]:.0f}')}"
             )
         if abs(ratio - 1) > KEPT and len(np.unique(table_mhz)) == 1:
             warn(
                 "G02",
-                f"{means}; is the power of the same run? A board at its power limit lowers its "
-                "clock",
+                f"{means}; was the power measured in the same run? A board at its power limit "
+                "lowers its clock",
             )

@@ -29,9 +29,9 @@ def import_profile(  # noqa: PLR0913, what files may not say
     """Read a profiler's exports of one run, or a monitor's log of it, as profiles to predict from.
 
     files: one file, or several of the same run: further passes, and traces for times and launches.
-    The others are what the files do not say; `mlscale.readers.given.Given` says what each means.
-    Raises InputError where a file cannot be read, the files contradict each other or what is given,
-    or lack something; warns of what was left out.
+    The other arguments add what the files do not say; `mlscale.readers.given.Given` explains each.
+    Raises InputError if a file cannot be read, if the files contradict each other or an argument,
+    or if something is missing; warns of what was left out.
 
     Example:
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
@@ -49,13 +49,13 @@ def read(files: Sequence[Path | Source], given: Given | None = None) -> Profiles
 
 
 def profiles_of(imported: Imported) -> Profiles:
-    """The profiles that a run's table holds. Raises InputError on one of several GPUs or clocks."""
+    """The profiles in a run's table. Raises InputError if it has several GPUs or clocks."""
     table = imported.table
     runs = dict.fromkeys(zip(table.text["device"], configurations(table), strict=True))
     if len(runs) > 1:
         names = ", ".join(f"{device} at {config}" for device, config in runs)
         raise InputError(
-            f"{table.source}: is of several GPUs or clocks, {names}; name one GPU with "
+            f"{table.source}: has several GPUs or clocks, {names}; name one GPU with "
             f"{parameter('gpu')}, and give the log of another run with {parameter('also')}"
         )
     [(device, config)] = runs
@@ -67,12 +67,12 @@ def read_table(
 ) -> Imported:
     """Read the files of one run into a tidy table: counters of one tool and traces of any.
 
-    progress: is called with numbers of bytes as they are read. The rest is as of `read`; logs may
-    be of several GPUs, and of several runs.
+    progress: is called with numbers of bytes as they are read. The rest is as for `read`; logs may
+    have several GPUs, and several runs.
     """
     given, sources = given or Given(), [source_of(file) for file in files]
     if not sources:
-        raise InputError("no file is given to read")
+        raise InputError("no file was given")
     if sources[0].is_log:
         from mlscale.readers.log_table import samples_to_table
 

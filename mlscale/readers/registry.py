@@ -19,16 +19,12 @@ from typing import Any
 from mlscale.parameters import command
 
 _NO_REPORT = (
-    "is not one of kernels, or no CSV; give nsys stats --report cuda_gpu_trace --format csv"
+    "does not list kernels, or is not CSV; give nsys stats --report cuda_gpu_trace --format csv"
 )
 _NO_LAUNCHES = "is not read; export the launches: ncu --import REPORT --page raw --csv > run.csv"
-_NO_DISPATCHES = (
-    "are no row for each launch; give …_kernel_trace.csv of rocprofv3 --kernel-trace "
-    "--output-format csv, or results.csv of rocprof --timestamp on"
-)
 _SUMS = (
-    "has sums of whole runs, no samples; give duration and energy as a table with a row for each "
-    "run: device, engine_mhz, time_ms, energy_j"
+    "has totals of whole runs, not samples; give duration and energy as a table with a row for "
+    "each run: device, engine_mhz, time_ms, energy_j"
 )
 _ADVISE = command("advise LOG", also="LOG", rate="A:B")
 _RATES = f"give logs of the runs at two clocks with its tokens per second: {_ADVISE}"
@@ -104,6 +100,8 @@ READERS = (
          "Kind, Kernel_Name, Dispatch_Id, Start_Timestamp, End_Timestamp"),
     Kind("rocprof", "rocprof", "rocprof v1 or v2",
          "KernelName|Kernel_Name, Index|Dispatch_ID, grd|Grid_Size, wgr|Workgroup_Size"),
+    Kind("rocprof", "rocprof", "rocprof's statistics of kernels",
+         "Name, Calls, TotalDurationNs, AverageNs"),
     Kind("rocprof", "rocprof", "rocprof-compute's sysinfo.csv beside the counters",
          "gpu_arch, cu_per_gpu", lacks="Kernel_Name"),
     Kind("rocprof", "rocprofv3", "rocprofv3's agent_info.csv beside the counters",
@@ -119,6 +117,7 @@ READERS = (
     Kind("monitor", "dcgm", "dcgmi dmon", line=r"\s*#\s*Entity\s"),
     Kind("monitor", "dcgm", "Prometheus", json="resultType"),
     Kind("monitor", "gpustat", "gpustat", json="query_time"),
+    Kind("monitor", "wandb", "W&B's system metrics", json="_timestamp"),
     Kind("monitor", "rocm-smi", "rocm-smi --csv",
          "device, sclk clock speed:|Average Graphics Package Power (W)|GPU use (%)"),
     Kind("monitor", "amd-smi", "amd-smi metric --csv", "gpu, socket_power"),
@@ -131,8 +130,6 @@ READERS = (
          "Kernel Name, Invocations, Metric Name, Average", instead=_NO_LAUNCHES),
     Kind("", "nsys", "this report of Nsight Systems",
          line=r"\W*Time ?\(%\)\W+Total Time", instead=_NO_REPORT),
-    Kind("", "rocprof", "statistics of rocprof",
-         "Name, Calls, TotalDurationNs, AverageNs", instead=_NO_DISPATCHES),
     Kind("", "vllm", "the printed summary of a benchmark",
          line=r"=+ Serving Benchmark Result =+",
          instead=f"is not read; give its JSON (--save-result), or {_RATES}"),
@@ -140,7 +137,7 @@ READERS = (
          instead=f"has no power; {_RATES}"),
     Kind("", "smi", "the box of nvidia-smi or rocm-smi",
          line=r"[|+=\s]*(NVIDIA-SMI \d|ROCm System Management Interface)",
-         instead=f"tells of one moment; '{command('import', 'help')}' has commands that log a run"),
+         instead=f"shows one moment; '{command('import', 'help')}' lists commands that log a run"),
     Kind("", "codecarbon", "CodeCarbon's file", "emissions_rate, energy_consumed", instead=_SUMS),
     Kind("", "slurm", "sacct's list", line=r"\s*JobID\b.*\bConsumedEnergy", instead=_SUMS),
 )

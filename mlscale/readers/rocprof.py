@@ -3,10 +3,11 @@
 Written by `rocprof -i counters.txt --timestamp on` (v1), `rocprofv2` and
 `rocprofv3 --pmc ... --kernel-trace --output-format csv`. A file has a row for each dispatch, with a
 column for each counter (v1, v2, pmc_perf.csv), or a row for each counter of a dispatch (v3), or
-none (v3's kernel trace). sysinfo.csv and agent_info.csv say what GPU it was, and have no launches.
+none (v3's kernel trace); or one for each kernel (v3's kernel_stats.csv, v1's results.stats.csv).
+sysinfo.csv and agent_info.csv say what GPU it was, and have no launches.
 
 To watch for: grids are in work-items, not in workgroups; time stamps are more than a float holds,
-and fractions where they are means over passes; a dispatch may come again with further counters.
+and fractions where they are means over passes; a dispatch may appear again with further counters.
 
 rocpd is the SQLite database that rocprofv3 of ROCm 7 writes by default. Each process has tables of
 its own in it, whose names end in its GUID; read is what versions 3.0.0 to 3.0.5 of the schema have
@@ -28,7 +29,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices
 from mlscale.data.devices import devices_named, find_device
-from mlscale.errors import InputError
+from mlscale.errors import InputError, warn
 from mlscale.readers.columns import Block, product
 from mlscale.readers.files import Sheet, opened_database, tables_of
 from mlscale.readers.launches import Facts, Launch, Launches, in_parts
@@ -46,6 +47,8 @@ _NAMES = {
     "counter": (("Counter_Name",), str),
     "value": (("Counter_Value",), float),
 }
+_OF_A_CHANNEL = re.compile(r"(\w+)\[\d+\]")
+_OF_NO_KERNEL = re.compile(r"(__)?hip[A-Z]\w*|hsa_\w+|roctx\w+|Copy\w*To\w+|[A-Z]+_[A-Z_]+")
 _GRIDS = ("grd", "Grid_Size", "Grid_Size_X", "Grid_Size_Y", "Grid_Size_Z")
 _SIZES = ("wgr", "Workgroup_Size", "Workgroup_Size_X", "Workgroup_Size_Y", "Workgroup_Size_Z")
 
@@ -54,6 +57,8 @@ def read(sheet: Sheet, facts: Facts, needed: Collection[str]) -> Iterator[Launch
     """A launch for each dispatch, whatever rows it has. Raises InputError."""
     if sheet.kind.tables:
         return _read_database(sheet, facts, needed)
+    if "AverageNs" in sheet.header:
+        return _read_statistics(sheet)
     if "cu_per_gpu" in sheet.header:
         return _read_machine(sheet, facts)
     if "Agent_Type" in sheet.header:
@@ -66,12 +71,13 @@ def _read_dispatches(sheet: Sheet, needed: Collection[str]) -> Iterator[Launches
     names = {what: name for what, (name, _) in found.items() if name}
     grids, sizes = _geometry_columns(sheet)
     counters = [name for name in sheet.header if name in needed]
+    _tell_channels(sheet, {*needed} - {*counters})
     kinds = {name: kind for name, kind in found.values() if name}
     kinds |= dict.fromkeys([*grids, *sizes], str) | dict.fromkeys(counters, float)
     identity = [names[what] for what in ("process", "dispatch", "kernel", "begin") if what in names]
     together = identity if "counter" in names else []
     seen: dict[str, set[str]] = {}
-    came: set[str] = set()
+    came: set[Any] = set()
     for block in sheet.blocks(kinds, together):
         rows = block
         if "kind" in names:
@@ -83,11 +89,10 @@ def _read_dispatches(sheet: Sheet, needed: Collection[str]) -> Iterator[Launches
             first, runs = rows.first_of_runs(*together)
             launches = rows.take(first)
             values = _counters(rows, names, runs, len(first), needed)
-        ids, is_new = launches.cells(names["dispatch"]), None
         if together:
             ids, is_new = _ids(launches, names, seen)
         else:
-            _check_new(launches, names, came)
+            ids, is_new = _new_ids(launches, names, came), None
         workgroups, size = _geometry(launches, grids, sizes)
         time_s = np.full(len(launches), np.nan)
         if "begin" in names and "end" in names:
@@ -103,6 +108,27 @@ def _read_dispatches(sheet: Sheet, needed: Collection[str]) -> Iterator[Launches
             ids=ids,
             is_new=is_new,
         )
+
+
+def _tell_channels(sheet: Sheet, lacking: Collection[str]) -> None:
+    """Warn of counters of single channels, of which a file may not list all."""
+    sums = {f"{one[1]}_sum" for name in sheet.header if (one := _OF_A_CHANNEL.fullmatch(name))}
+    if told := ", ".join(sorted(sums & {*lacking})):
+        what = "counts of single channels are not used, as some channels may be missing"
+        warn("T10", f"{sheet.path}: {what}; count {told} too")
+
+
+def _read_statistics(sheet: Sheet) -> Iterator[Launches]:
+    """All launches of a kernel as one row, by their mean time. Raises InputError on other calls."""
+    for block in sheet.blocks({"Name": str, "Calls": float, "TotalDurationNs": float}):
+        names, calls = block.text("Name"), block.numbers("Calls")
+        if other := next(filter(_OF_NO_KERNEL.fullmatch, names.texts), None):
+            told = f"'{other}' is not a kernel: are these statistics of API calls or of copies?"
+            raise InputError(f"{sheet.path}: {told} Give …_kernel_stats.csv, or results.stats.csv")
+        unknown = np.full(len(block), np.nan)
+        time_s = block.numbers("TotalDurationNs") / np.where(calls > 0, calls, np.nan) / 1e9
+        names = names.renamed(kernel_name)
+        yield Launches(block.lines, names, time_s, unknown, unknown, weights=calls)
 
 
 def _geometry_columns(sheet: Sheet) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -171,25 +197,28 @@ def _ids(
     return ids, is_new
 
 
-def _check_new(launches: Block, names: Mapping[str, str], came: set[str]) -> None:
-    """Raise InputError where a dispatch came before, of a trace one that began at the same time.
+def _new_ids(launches: Block, names: Mapping[str, str], came: set[Any]) -> list[Any]:
+    """The launches' numbers in the run.
 
+    Raises InputError where a dispatch came before, of a trace one that began at the same time.
     came: those that did. A trace may be of several processes, each of which numbers its own.
     """
-    marks = dispatches = launches.cells(names["dispatch"])
+    dispatches: list[Any] = launches.whole_numbers(names["dispatch"])
+    marks = dispatches
     if "kind" in names:
         begins = launches.cells(names["begin"])
         marks = [f"{dispatch} {begin}" for dispatch, begin in zip(dispatches, begins, strict=True)]
     if came.isdisjoint(marks) and len(set(marks)) == len(marks):
         came.update(marks)
-        return
+        return dispatches
     for row, mark in enumerate(marks):
         if mark in came:
             raise InputError(
-                f"{launches.where(row)}: dispatch {dispatches[row]} comes again; give one run's "
-                "rows as rocprof writes them, and further passes as files of their own"
+                f"{launches.where(row)}: dispatch {dispatches[row]} appears twice; give the rows "
+                "of one run as rocprof writes them, and further passes as separate files"
             )
         came.add(mark)
+    return dispatches
 
 
 def _read_machine(sheet: Sheet, facts: Facts) -> Iterator[Launches]:

@@ -29,14 +29,14 @@ _FEW = 0.05  # share of the long kernels' time without a clock, as a first launc
 
 @dataclass(frozen=True)
 class Imported:
-    """The tidy table of a run, and what there is to say of it.
+    """The tidy table of a run, with a description of it.
 
     Attributes:
         table: a row for each kernel and geometry, or for each launch; of logs for each GPU.
         tool: whose counters, or whose times, it has.
         titles: what each file is, in words.
-        config: what the run was made at; None of logs at several.
-        launches: how many the rows stand for; time_ms: the time of them all.
+        config: of the run; None for logs at several.
+        launches: how many the rows represent; time_ms: their total time.
         covered: the share of it that kernels with counters take.
         features: each feature of Table II with its least near status over the kernels.
         gpus: the numbers of the GPUs that the files have launches on, where they say them.
@@ -57,8 +57,8 @@ class Imported:
 class Setup:
     """The GPU of a run and its configuration.
 
-    requested: what the user said of CUs and clocks; observed: what the files say; dies: of the
-    GPU, None where that is not known.
+    requested: the CUs and clocks that the user gave; observed: those in the files; dies: of the
+    GPU, None if unknown.
     """
 
     device: str
@@ -71,8 +71,8 @@ class Setup:
 def seen_in(runs: "Sequence[SummedFile]") -> dict[str, Counter[str | float]]:
     """What all files say of the GPU.
 
-    Of a file that lists the GPUs of a machine counts the one on which the launches of the others
-    ran. Raises InputError where these do not say which, and its GPUs are unlike.
+    From a file that lists the GPUs of a machine, the one on which the launches of the other files
+    ran is used. Raises InputError if these do not say which, and its GPUs differ.
     """
     seen: dict[str, Counter[str | float]] = {}
     ran = {run.gpu for run in runs if run.gpu}
@@ -88,8 +88,8 @@ def seen_in(runs: "Sequence[SummedFile]") -> dict[str, Counter[str | float]]:
         if any(other != first for other in others):
             names = dict.fromkeys(str(facts.get("chip")) for facts in (first, *others))
             raise InputError(
-                f"{run.source}: lists unlike GPUs ({', '.join(names)}); keep the row of the one "
-                f"that ran, or leave this file out and give {parameter('device')}"
+                f"{run.source}: lists different GPUs ({', '.join(names)}); keep the row of the one "
+                f"that ran, or omit this file and give {parameter('device')}"
             )
         for fact, value in first.items():
             seen.setdefault(fact, Counter())[value] += 1
@@ -97,10 +97,10 @@ def seen_in(runs: "Sequence[SummedFile]") -> dict[str, Counter[str | float]]:
 
 
 def set_up(source: str, seen: Seen, given: Given) -> Setup:
-    """GPU, CU count and clocks: each as it is given, else observed, else the only one there is.
+    """GPU, CU count and clocks: each as given, else as observed, else the only possible one.
 
-    source: the first file, for messages. Raises InputError where one is not known, with all that
-    lacks, and where the files contradict each other or what is given.
+    source: the first file, for messages. Raises InputError if one is unknown, naming all that
+    are missing, and if the files contradict each other or what is given.
     """
     base = given.base
     key, note = _device(source, seen, given.device)
@@ -170,7 +170,7 @@ def _request(source: str, key: str | None, unknown: Sequence[str], limit_mhz: fl
         hint += f" (memory: usually its highest, {highest_mhz:g})"
     if "cu_count" in unknown and not key:
         hint += (
-            "; of a GPU that the device table lacks cu=… too, or a device file "
+            "; for a GPU that is not in the device table also cu=…, or a device file "
             f"('{command('devices show', 'help')}')"
         )
     return f"{source}: does not say {', '.join(lacks)}; give {' '.join(flags)}{hint}"
@@ -183,7 +183,7 @@ def key_of(name: str, cu_count: float | None = None) -> str:
 
 
 def names_of_gpu(seen: Seen) -> list[str]:
-    """The names that files give the GPU; none where no file says it."""
+    """The names of the GPU in the files; none if no file has one."""
     names = {*seen.get("device_name", ())} - {""} or {*seen.get("chip", ())} - {""}
     return sorted(without_controls(str(name)) for name in names)
 
@@ -196,7 +196,7 @@ def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str
     """
     names, cu_count = names_of_gpu(seen), _mean(seen, "cu_count")
     if len(names) > 1:
-        raise InputError(f"{source}: is of several GPUs: {', '.join(names)}; import one")
+        raise InputError(f"{source}: has several GPUs: {', '.join(names)}; import one")
     if given is not None:
         if len(several := devices_named(given, cu_count)) > 1:
             told = " or ".join(several)
@@ -214,18 +214,18 @@ def _device(source: str, seen: Seen, given: str | None) -> tuple[str | None, str
             other = f"({parameter('device')} gives another name)"
             return key, f"'{name}' {why}; its device is '{key}' {other}"
         is_shared = name in named.aliases and name in named.shared_names
-        return key, f"'{name}' is taken for '{named.key}'. {named.note}" if is_shared else ""
+        return key, f"'{name}' is assumed to be '{named.key}'. {named.note}" if is_shared else ""
     is_known = given in device_keys()
     if possible and given not in possible and (named is not None or is_known):
         which = f"'{name}', which is '{named.key}'" if named is not None else f"'{name}'"
         raise InputError(
-            f"{source}: is of {which}, not of '{given}'; what is predicted are its own settings, "
-            "and no other GPU"
+            f"{source}: is of {which}, not of '{given}'; predictions are for the settings of "
+            "the GPU that ran, not of another GPU"
         )
     if possible or not is_known:
         return given, ""
     what = f"is of '{name}', which is not in the device table"
-    return given, f"{what}; taken for '{given}', as {parameter('device')} says"
+    return given, f"{what}; used as '{given}', as {parameter('device')} says"
 
 
 def _mean(seen: Seen, fact: str) -> float | None:
@@ -247,7 +247,7 @@ def _cu_count(
     if device and said == device.cu_count / 2 and device.architecture.startswith("RDNA"):
         said = float(device.cu_count)  # HIP counts them in pairs (ROCm/hip, issue 3767)
     if given is not None and said not in (None, given):
-        told = f"says {said:g} CUs, {parameter('base')} says {given:g}; leave cu out of it"
+        told = f"says {said:g} CUs, {parameter('base')} says {given:g}; omit cu there"
         raise InputError(f"{source}: {told}")
     value = next((count for count in (given, said, whole) if count is not None), None)
     if device is None or value is None:
@@ -261,9 +261,9 @@ def _cu_count(
     if is_part and (given is None or device.vendor == "AMD"):
         raise InputError(
             f"{source}: {value:g} CUs are fewer than the {whole} of '{device.key}'; if it is "
-            f"another GPU, name it with {parameter('device')}; of a part of this one give NVIDIA's "
-            f"(MIG) with {parameter('base', f'cu={value:g}')}, and AMD's (DPX, CPX) with "
-            f"{parameter('device', 'FILE')}, as it has its part of the memory too "
+            f"another GPU, name it with {parameter('device')}; for a part of this one give "
+            f"NVIDIA's (MIG) with {parameter('base', f'cu={value:g}')}, and AMD's (DPX, CPX) with "
+            f"{parameter('device', 'FILE')}, as it also has a part of the memory "
             f"('{command('devices show', 'help')}')"
         )
     return value
@@ -285,7 +285,7 @@ def _clock(
         limit_mhz = _mean(seen, "engine_limit_mhz") if clock == "engine_mhz" else None
         if limit_mhz is not None and given > limit_mhz:
             raise InputError(
-                f"{source}: the GPU goes up to engine={limit_mhz:g} by the files, "
+                f"{source}: by the files the GPU goes up to engine={limit_mhz:g}, but "
                 f"{parameter('base')} says {given:g}"
             )
         off = abs(observed / given - 1) if observed is not None else 0.0
@@ -293,15 +293,15 @@ def _clock(
         if told and off <= APART:
             warn(
                 "L04",
-                f"{where}{_by_what(seen, clock)} is {told}: all count as {given:g}, and times may "
-                "be off by as much",
+                f"{where}{_by_what(seen, clock)} is {told}: {given:g} is used for all, and times "
+                "may be wrong by as much",
             )
         elif KEPT < off <= APART:
             warn(
                 "L04",
                 f"{where} was {observed:.0f} while profiling{_by_what(seen, clock)}, "
-                f"{100 * off:.2g} % off the {given:g} of {parameter('base')}, which is used; where "
-                "a limit of power or heat lowers the clock, take one below it",
+                f"{100 * off:.2g} % off the {given:g} of {parameter('base')}, which is used; if "
+                "a power or thermal limit lowers the clock, choose one below it",
             )
         return given
     if observed is not None:

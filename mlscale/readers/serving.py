@@ -30,6 +30,7 @@ STATISTICS = {
 }
 METRICS = ("itl", "tpot", "ttft")
 _LEAST_GAP = 1e-3  # [ms] of tokens that came together
+_LONGEST_S = 1e12  # of a time; what is more would not be counted in ms
 # Of the offered rate, below which it is not served. A finite run ends with answers to its last
 # requests, so that less is served than is offered: 0.74 at least by 15 real runs that kept up (n
 # requests within n / rate and the last answer), 0.69 by 63 simulated ones; 0.52 and less by real
@@ -42,7 +43,7 @@ MOST_GROWTH = 1.6  # growth of the time to first token in a run: with more, requ
 FULL = 0.8  # share of the clients that run side by side: with more they limit the rate
 ROUNDED = 1.02  # by which two ways to one number may differ
 AGREED = 1.15  # by which the mean or the median of lists may differ from a summary's
-BLOCKS = 20  # of requests one after the other, which are alike
+BLOCKS = 20  # each holds requests one after the other, which are alike
 WHOLE = 0.8  # share of the run that the requests of its lists take at least
 # What only another unit breaks: all of 37 real results keep these.
 OTHER_UNIT = 10.0
@@ -57,7 +58,7 @@ Latencies = dict[str, float]  # [ms] by name, as 'ttft p90'; e2e: from request t
 
 @dataclass(frozen=True, eq=False)
 class ServingResult:
-    """What a benchmark says of a server; None for what its file does not say.
+    """What a benchmark says about a server; None for what its file lacks.
 
     source: the file. rate_per_s: at which requests came, inf for all at once; clients: most
     requests at a time. Of a file with details gaps_ms: between tokens, of all requests; growth:
@@ -100,12 +101,12 @@ class ServingResult:
 
     @property
     def request_per_s(self) -> float:
-        """Requests that were served a second."""
+        """Requests served per second."""
         return self.completed / self.duration_s
 
     @property
     def in_flight(self) -> float | None:
-        """How many requests run side by side in the mean, by Little's law; None if unknown."""
+        """Mean number of requests in flight, by Little's law; None if unknown."""
         whole_ms = self.latencies_ms.get(self.middle("e2e")) or self.parts_ms
         return None if whole_ms is None else self.request_per_s * whole_ms / 1e3
 
@@ -154,12 +155,12 @@ class ServingResult:
         return self.latencies_ms.get("e2e p99", 1e3 * mean_s) / 1e3
 
     def middle(self, metric: str) -> str:
-        """The name of a latency's mean, or else of its median; '' of neither."""
+        """The name of a latency's mean, else of its median; '' without either."""
         names = (f"{metric} {statistic}" for statistic in ("mean", "p50"))
         return next(filter(self.latencies_ms.__contains__, names), "")
 
     def latency_ms(self, name: str) -> float:
-        """A latency [ms], as 'ttft p90'. Raises InputError where the file lacks it."""
+        """A latency [ms], such as 'ttft p90'. Raises InputError if the file lacks it."""
         if name not in self.latencies_ms:
             known = [one for one in self.latencies_ms if one[:3] != "e2e"] or ["no latency"]
             raise InputError(
@@ -170,17 +171,17 @@ class ServingResult:
 
 
 def read_result(file: Path | HeldFile) -> ServingResult:
-    """The one result that a file holds. Raises InputError."""
+    """The only result in a file. Raises InputError."""
     sheet = open_file(file)
     if sheet is None or not sheet.kind.is_benchmark:
-        told = "is no result of vllm bench serve, sglang.bench_serving, aiperf or trtllm-bench"
+        told = "is not a result of vllm bench serve, sglang.bench_serving, aiperf or trtllm-bench"
         raise InputError(f"{file}: {told}")
     results = read(sheet)
     if len(results) > 1:
         rates = ", ".join("?" if r.rate_per_s is None else f"{r.rate_per_s:g}" for r in results)
         raise InputError(
             f"{file}: holds {len(results)} results, of {rates} requests/s; put the one that you "
-            "mean into a file of its own"
+            "mean into a separate file"
         )
     return results[0]
 
@@ -203,16 +204,16 @@ def read(sheet: Sheet) -> list[ServingResult]:
     except _DAMAGE as error:
         lacks = f"{error} is missing" if isinstance(error, KeyError) else shortened(str(error), 120)
         raise InputError(
-            f"{sheet.path}: is no whole result of {sheet.kind.title}: {lacks}; save it again"
+            f"{sheet.path}: is not a complete result of {sheet.kind.title}: {lacks}; save it again"
         ) from None
     return found
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Raises ValueError where a name is there twice."""
+    """An object of JSON. Raises ValueError if a name appears twice."""
     if len(row := dict(pairs)) < len(pairs):
         [(twice, _)] = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"'{twice}' is there twice")
+        raise ValueError(f"'{twice}' appears twice")
     return row
 
 
@@ -361,12 +362,14 @@ def _details(row: Row) -> _Lists:
     if not ttft.all():
         raise ValueError("ttfts: the requests' times are not all positive numbers")
     latencies, spread = Latencies(), Latencies()
+    at_once = min(int(_number(row, "max_concurrency") or 0), len(done) // 2)
     for metric, lists_ms in (("ttft", list(ttft[:, None])), ("itl", every), ("tpot", tpot)):
         values = np.concatenate(lists_ms)
         if values.size:
             names = [f"{metric} {at}" for at in STATISTICS]
             latencies |= dict(zip(names, map(float, _statistics(values)), strict=True))
-            spread |= dict(zip(names, map(float, _spread(lists_ms)), strict=True))
+            kept = at_once if metric == "ttft" else 0
+            spread |= dict(zip(names, map(float, _spread(lists_ms, kept)), strict=True))
     third = max(1, len(ttft) // 3)
     growth = float(ttft[-third:].mean() / ttft[:third].mean()) if starts else None
     whole_s = (ttft + [each.sum() for each in every]) / 1e3
@@ -390,14 +393,16 @@ def _statistics(values: Floats) -> Floats:
     )
 
 
-def _spread(lists: Sequence[Floats]) -> Floats:
+def _spread(lists: Sequence[Floats], kept: int) -> Floats:
     """Standard deviations of the logs of statistics, by leaving each block of requests out.
 
     J. Shao and C. Wu, Annals of Statistics 17 (3), 1989. lists: of each request, in their order.
+    kept: how many of the first are never left out, as each run begins with them, all at once.
     """
-    blocks = np.array_split(np.arange(len(lists)), BLOCKS)
+    blocks = np.array_split(np.arange(kept, len(lists)), BLOCKS)
     parts = [np.concatenate([np.empty(0), *lists[b[0] : b[-1] + 1]]) for b in blocks if b.size]
-    others = [np.concatenate(parts[:n] + parts[n + 1 :]) for n in range(len(parts))]
+    first = [np.empty(0), *lists[:kept]]
+    others = [np.concatenate(first + parts[:n] + parts[n + 1 :]) for n in range(len(parts))]
     logs = [np.log(_statistics(values)) for values in others if values.size]
     return np.asarray(
         np.sqrt(max(len(logs) - 1, 0)) * np.std(logs or [np.zeros(len(STATISTICS))], axis=0)
@@ -426,7 +431,7 @@ def _agreeing(source: str, told: Latencies, lists: _Lists, fields: Mapping[str, 
         if not off or min(off.values()) <= math.log(AGREED):
             continue
         name = min(off, key=off.__getitem__)
-        says = f"{fields[name]} is {told[name]:.6g}, but by the lists {computed[name]:.6g}"
+        says = f"{fields[name]} is {told[name]:.6g}, but by its lists {computed[name]:.6g}"
         if metric != "ttft" or lists.span_s is not None or off[name] > math.log(OTHER_UNIT):
             raise _FieldError(name, says)
         warn("V02", f"{source}: {says}; {metric} is taken from the file's summary")
@@ -443,7 +448,7 @@ def _seconds(name: str, values: Any) -> Floats:
         times = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from None
-    if times.ndim != 1 or not (np.isfinite(times) & (times >= 0)).all():
+    if times.ndim != 1 or not ((times >= 0) & (times < _LONGEST_S)).all():
         raise ValueError(f"{name}: the requests' times are not all positive numbers")
     return times
 

@@ -25,11 +25,11 @@ PMC_PERF, SYSINFO = "pmc_perf.csv", "sysinfo.csv"  # rocprof-compute's counters,
 
 @dataclass(frozen=True)
 class Source:
-    """A file by the name that was given; all else is found out when it is asked for, and kept.
+    """A file by the name given; everything else is found when first needed, and kept.
 
     Attributes:
         name: of the file, or of one that ships.
-        settings: where the run in it was made, as 'engine=1335'; '' where nothing was said.
+        settings: of its run, such as 'engine=1335'; '' if none were given.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Source:
 
     @cached_property
     def path(self) -> Path:
-        """Where it lies; its counters of rocprof-compute's folder. Raises InputError."""
+        """Its path; of rocprof-compute's folder that of its counters. Raises InputError."""
         if not self.name:
             raise InputError(f"@{self.settings}: names no file before '@'")
         counters = os.path.join(self.name, PMC_PERF)  # noqa: PTH118, which raises on some names
@@ -54,20 +54,24 @@ class Source:
 
     @cached_property
     def is_file(self) -> bool:
-        """Whether it is there, and no folder."""
+        """Whether it exists and is not a folder."""
         return os.path.isfile(self.path)  # noqa: PTH113, which raises on some names
 
     @cached_property
     def file(self) -> HeldFile:
-        """What it begins with. Raises InputError where it cannot be read."""
+        """Its beginning. Raises InputError if it cannot be read."""
         return hold(self.path)
 
     def is_table(self, columns: Columns = NO_COLUMNS) -> bool:
         """Whether it is a tidy table; columns: what it calls ours."""
         return is_parquet(self.path) or not self.is_file or is_tidy(self.file, columns)
 
+    def is_table_of_caps(self, columns: Columns) -> bool:
+        """Whether it is one, or lacks but the time or the power of a table of capped runs."""
+        return self.is_table({"device": "device", "power_cap_w": "power_cap_w", **columns})
+
     def table(self, columns: Columns = NO_COLUMNS, needs: Collection[str] = ()) -> Table:
-        """The tidy table that it holds, see `read_table`. Raises InputError."""
+        """Its tidy table, see `read_table`. Raises InputError."""
         return read_table(self.path if is_parquet(self.path) else self.file, needs, columns)
 
     def table_columns(self, columns: Columns = NO_COLUMNS) -> set[str]:
@@ -85,12 +89,12 @@ class Source:
 
     @cached_property
     def is_log(self) -> bool:
-        """Whether it is a monitor's log. Raises InputError where it cannot be read."""
+        """Whether it is a monitor's log. Raises InputError if it cannot be read."""
         return self.sheet is not None and self.sheet.kind.is_log
 
     @cached_property
     def is_benchmark(self) -> bool:
-        """Whether it is the result of a benchmark of a server; not where it is no file."""
+        """Whether it is a file with the result of a server benchmark."""
         from mlscale.readers.files import is_benchmark
 
         return self.is_file and is_benchmark(self.file)
@@ -104,7 +108,7 @@ class Source:
 
     @property
     def tells_engine_clock(self) -> bool:
-        """Whether a log says at which engine clock the GPU ran. Raises InputError."""
+        """Whether a log shows the engine clock at which the GPU ran. Raises InputError."""
         return any("engine_mhz" in log.columns for log in self.samples)
 
     def launches(
@@ -136,8 +140,8 @@ class Source:
             )
         if kind.is_log:
             raise InputError(
-                f"{self.path}: is a log of {kind.title}, no profiler's export; give it alone, or "
-                f"as the power of an export ({parameter('power')})"
+                f"{self.path}: is a log of {kind.title}, not a profiler's export; give it by "
+                f"itself, or use it as the power of an export ({parameter('power')})"
             )
         return self.sheet
 

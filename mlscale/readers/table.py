@@ -112,8 +112,8 @@ def _refuse_copies(runs: Sequence[SummedFile]) -> None:
         for other in runs[:n]:
             if run.groups == other.groups:
                 raise InputError(
-                    f"{run.source}: holds the same as {other.source}; a file is no further pass or "
-                    "run of itself"
+                    f"{run.source}: is the same as {other.source}; omit it, or give a file of "
+                    "another pass or run"
                 )
 
 
@@ -127,8 +127,8 @@ def _tool_of_counters(runs: Sequence[SummedFile]) -> str:
         makers = {_VENDORS.get(other), _VENDORS.get(tool)} - {None}
         if not is_one_tool and (run.has_counters or len(makers) > 1):
             raise InputError(
-                f"{run.source}: is of {other}, {first.source} of {tool}; a table has counters of "
-                "one tool, beside them traces of the same maker's GPUs"
+                f"{run.source}: is from {other}, {first.source} from {tool}; combine counters "
+                "of one tool only with traces of the same vendor's GPUs"
             )
     return tool
 
@@ -164,7 +164,7 @@ def read_again(
         if further.has_counters:
             if len(counting) < sum(bool(run.groups) for run in runs):
                 raise InputError(
-                    f"{again.path}: has counters, beside which times are others than a trace's; "
+                    f"{again.path}: has counters, and times while counting differ from a trace's; "
                     "give a trace of the further run too"
                 )
             sources, base = [again], at
@@ -212,12 +212,12 @@ def check_clock_of_counters(trace: str, kernels: Sequence[Kernel], setup: Setup)
     is_said = counted_mhz is None or "engine_mhz" in setup.requested
     if not is_said and (slower < 1 or is_of_cycles or is_held):
         raise InputError(
-            f"{told}, at {counted_mhz:.0f} MHz: it is of another clock, as where a limit of power "
-            "or heat lowers it, or ncu sets its own (unless --clock-control none is given). Lock "
-            "both runs at one clock that the board holds; or, if both are at that clock, say "
+            f"{told}, at {counted_mhz:.0f} MHz: its clock was another, as a power or thermal limit "
+            "lowers it, or ncu sets its own (unless --clock-control none is given). Lock both "
+            "runs at one clock that the board can hold; or, if both were at that clock, give "
             f"{parameter('base', f'engine={counted_mhz:.0f}')}"
         )
-    warn("L04", f"{told}: were the clocks others than here? Then counters do not fit the times")
+    warn("L04", f"{told}: were the clocks different? Then counters do not match the times")
 
 
 def without_failed_reads(source: str, kernels: list[Kernel], setup: Setup) -> list[Kernel]:
@@ -236,8 +236,8 @@ def without_failed_reads(source: str, kernels: list[Kernel], setup: Setup) -> li
         return kernels
     warn(
         "T10",
-        f"{source}: FETCH_SIZE is 0 in all kernels, though they write: RDNA's counters fail so; it "
-        "is taken as missing. Profile again after amd-smi set -g 0 --perf-level STABLE_STD",
+        f"{source}: FETCH_SIZE is 0 in all kernels, though they write: a known fault of RDNA; it "
+        "counts as missing. Profile again after amd-smi set -g 0 --perf-level STABLE_STD",
     )
     return [
         replace(one, counters={n: v for n, v in one.counters.items() if n != "FETCH_SIZE"})
@@ -290,7 +290,7 @@ def check_traffic(
         check("traffic", source, *facts)
         return
     for note in notes_on("traffic", *facts, source=source):
-        warn(note.code, f"{note}; or hits of AMD's last-level cache are in it")
+        warn(note.code, f"{note}; or it includes hits of AMD's last-level cache")
 
 
 def table_of(

@@ -27,7 +27,7 @@ _LONGEST_VALUE = 64 << 20  # characters of one event, or of one value beside the
 
 
 def read(sheet: Sheet, facts: Facts, _needed: Collection[str]) -> Iterator[Launches]:
-    """A launch for each event of a kernel; operators and copies are passed over. InputError."""
+    """A launch for each event of a kernel; operators and copies are skipped. InputError."""
     yield from in_parts(_kernels(sheet, facts))
 
 
@@ -162,7 +162,7 @@ class _JsonText:
         rest, more = self._text[self._at :], ""
         if len(rest) > _LONGEST_VALUE:
             raise InputError(
-                f"{self._path}: has a value longer than {_LONGEST_VALUE >> 20} MiB, or is no JSON"
+                f"{self._path}: has a value longer than {_LONGEST_VALUE >> 20} MiB, or is not JSON"
             )
         while len(more) <= len(rest) and (piece := next(self._pieces, "")):
             more += piece
@@ -172,4 +172,4 @@ class _JsonText:
     def _damage(self) -> InputError:
         text = " ".join(self._text[self._at : self._at + 40].split())
         place = f"at '{text}'" if text else "at its end"
-        return InputError(f"{self._path}: is no valid JSON {place}; is the file cut off?")
+        return InputError(f"{self._path}: is not valid JSON {place}; is the file cut off?")

@@ -21,7 +21,7 @@ def test_what_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without NVML, and without root."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert GPU.why_fixed == ""
-    assert "through NVML alone" in replace(GPU, sensors="").why_fixed
+    assert "only through NVML" in replace(GPU, sensors="").why_fixed
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert "only root sets clocks and power limits; the CU count, time" in GPU.why_fixed
 

@@ -136,7 +136,7 @@ WRITES = "import sys\nopen(sys.argv[sys.argv.index('--log-file') + 1], 'w').writ
         (
             "ncu",
             "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while True: pass'])",
-            "ncu was ended after 0.5 s: it said nothing",
+            "ncu was ended after 0.5 s: no output",
         ),
         (
             "rocprofv3",

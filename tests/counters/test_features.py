@@ -254,9 +254,9 @@ def test_the_default_kind_follows_from_names(
     ("kind", "counters", "message"),
     [
         ("ratio", {"a": 1}, "no features 'ratio'; one of raw, rates, utilisation"),
-        ("rates", {}, "counters give no 'rates' features; there are none"),
+        ("rates", {}, "counters give no 'rates' features; available: none"),
         # The time alone is no feature of the counters.
-        ("utilisation", {"CacheHit": 20}, "give no 'utilisation' features; there are Cac"),
+        ("utilisation", {"CacheHit": 20}, "give no 'utilisation' features; available: Cac"),
     ],
 )  # fmt: skip
 def test_refusals(kind: str, counters: dict[str, float], message: str) -> None:

@@ -116,5 +116,5 @@ def test_without_any_measure_of_dram_use() -> None:
         kernel_use(gtx980_profile({"core_utilisation": [0.8]}, counter_tool="rocprofv3"))
     with pytest.raises(InputError, match=r"bytes_read\.sum, lacks dram__bytes_write\.sum$"):
         kernel_use(gtx980_profile({"dram__bytes_read.sum": [1e7]}, counter_tool="ncu"))
-    with pytest.raises(InputError, match=r"'k1' lacks its DRAM traffic .* name no model, or"):
+    with pytest.raises(InputError, match=r"'k1' lacks its DRAM traffic .* omit the model or"):
         kernel_use(gtx980_profile({"dram_utilisation": [0.3, np.nan]}))

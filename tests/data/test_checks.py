@@ -102,31 +102,31 @@ def pattern(said: str) -> str:
 NONE = math.nan
 BROKEN = [
     # kHz and GHz, kW and mW; a data rate; more than any GPU has.
-    ("G01", l40s(engine_mhz=2.4e6), "row 4, column 'engine_mhz': 2.4e+06 MHz cannot be, 'l40s' h"),
-    ("G01", l40s(memory_mhz=9.001), "column 'memory_mhz': 9.001 MHz cannot be, 'l40s' has at m"),
-    ("G01", l40s(power_w=2.1e5), "column 'power_w': 210000 W cannot be, 'l40s' has at most 350; g"),
-    ("G01", l40s(power_w=0.25), "column 'power_w': 0.25 W cannot be, 'l40s' has at most 350"),
+    ("G01", l40s(engine_mhz=2.4e6), "row 4, column 'engine_mhz': 2.4e+06 MHz is impossible, "),
+    ("G01", l40s(memory_mhz=9.001), "column 'memory_mhz': 9.001 MHz is impossible, 'l40s' has"),
+    ("G01", l40s(power_w=2.1e5), "column 'power_w': 210000 W is impossible, 'l40s' has at most"),
+    ("G01", l40s(power_w=0.25), "column 'power_w': 0.25 W is impossible, 'l40s' has at most 350"),
     ("G01", l40s(memory_mhz=18002), "if it is the data rate, give 1/2 of it, the clock; if it is "),
     ("G01", l40s(engine_mhz=3000), "at most 2520; is it another GPU? name it with device="),
-    ("G01", scaled("engine_mhz", 1e3), "MHz cannot be, no GPU has more than 10000; give it in MHz"),
+    ("G01", scaled("engine_mhz", 1e3), "MHz is impossible, no GPU has more than 10000; give"),
     ("G01", scaled("memory_mhz", 1e3), "no GPU has more than 100000; give it in MHz"),
-    ("G01", scaled("memory_mhz", 1e-3), "MHz cannot be, no GPU has less than 10; give it in MHz"),
-    ("G01", scaled("power_w", 1e3), "W cannot be, no GPU has more than 5000; give it in W"),
+    ("G01", scaled("memory_mhz", 1e-3), "MHz is impossible, no GPU has less than 10; give"),
+    ("G01", scaled("power_w", 1e3), "W is impossible, no GPU has more than 5000; give it in W"),
     # 770 MHz ran for 800; 806 beside 800.
     ("T01", at_clock(770.0, 10), "1 of 3 kernels were at engine_mhz 770, such as 'c' in row 12"),
     ("T01", at_clock(806.0, 6, 7, kernels="ab"), "no kernel has both engine_mhz 800 and 806: if"),
     # 20 % between two rows, and a hundred percent in another cell, which is the worst.
     ("T02", repeated((0, 1.2)), "in 1 case, most those of 'first': 1 ms in row 2, 1.2 in row 10"),
     ("T02", repeated((0, 1.2), (5, 24.0)), "2 cases, most those of 'second': 12 ms in row 7, 24"),
-    ("T02", with_grid(4, 4, 4, 4, 4, 4, 16, 4), "that of 'second' is 4 and, in row 8, 16: name"),
+    ("T02", with_grid(4, 4, 4, 4, 4, 4, 16, 4), "that of 'second' is 4 and, in row 8, 16: give"),
     # Tenfold: 80 to 6.667 ms is 12, a clock 1.2; 10 to 0.8 ms is 12.5, a clock 1.25.
     ("T02", course(80.0), "'first' takes 80 ms at cu=4,engine=500,memory=500 and 6.667 ms at "),
     ("T02", course(0.8), "'first' takes 10 ms at cu=4,engine=400,memory=500 and 0.8 ms at "),
-    ("T05", each(temp_c=40.0), "'temp_c': taken for a counter like any other; leave out"),
-    ("T05", each(core_freq=40.0), "'core_freq': taken for a counter"),
+    ("T05", each(temp_c=40.0), "'temp_c': treated as a counter like any other; results"),
+    ("T05", each(core_freq=40.0), "'core_freq': treated as a counter"),
     ("T05", each(dram_utilization=0.5), "'dram_utilization': .*; call it 'dram_utilisation' if it"),
     ("T05", each(SM_Util=0.5), "'SM_Util': .*; call it 'core_utilisation' if it is a share"),
-    ("T05", each(SM_Util=0.5, energy_mj=4.0), "'SM_Util': .*; 'energy_mj': taken for a counter"),
+    ("T05", each(SM_Util=0.5, energy_mj=4.0), "'SM_Util': .*; 'energy_mj': treated as a counter"),
     # What `fillna(0)` makes of a kernel that was not counted; and counters in two halves.
     ("T06", counted((1, 2), (0, 0)), "1 kernel (second) is 0, first in row 6: leave the cell em"),
     ("T06", counted((0, 0), (0, 0)), "of 2 kernels (first, second) is 0, first in row 2"),
@@ -135,7 +135,7 @@ BROKEN = [
     ("T06", counted((1, NONE), (NONE, NONE), (NONE, 1)),
      "1 kernel (second) of 3 without counters; .* for more than 1 kernel ('loads'), so that no"),
     ("T06", counted((1, 2), (1, NONE), (1, NONE)),
-     "2 kernels (second, third) without 'stores': predictors take the training median for what"),
+     "2 kernels (second, third) without 'stores': predictors use the training median for missing"),
     # Both kernels at each configuration with 16 and with 48 kB; time is 5 % longer with 16.
     ("T05", with_steps(16, 48), "rows of one configuration differ in 'l1_kb', always in 16 and"),
     ("T08", in_one(1.0), "all kernels of 'app' have the same time at every configuration: "),
@@ -209,7 +209,7 @@ def test_a_profile_of_units_and_of_names_like_those_of_shares(tmp_path: Path) ->
     file = write_csv(tmp_path / "profile.csv", [{**row, "dram_util": 0.5, "temp_c": 40}])
     with pytest.warns(DataWarning, match=r"^[^;]*profile.csv: 'dram_util': .*; call it"):
         read_profiles(file, base, row["device"])
-    with refused("'engine_mhz': 400000 MHz cannot be, no GPU has more than 10000"):
+    with refused("'engine_mhz': 400000 MHz is impossible, no GPU has more than 10000"):
         read_profiles(write_csv(file, [{**row, "engine_mhz": 4e5}, row]), base, row["device"])
 
 
@@ -221,10 +221,10 @@ COUNTED = np.array([[3.0, 3.0], [NONE, 3.0]]).reshape(2, 1, 2, 1, 1)  # two kern
 HALF_COUNTED = np.concatenate([np.ones_like(COUNTED), COUNTED], axis=-1)  # 'loads' are everywhere
 # More facts are broken by files, in tests/readers.
 BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
-    ("G01", ("value", None, "share", 1.06), "1.06 of the whole cannot be, no share is above 1; gi"),
-    ("G02", ("board power", H100, 845), "845 W cannot be: 'h100-sxm5' has a limit of 700 W"),
+    ("G01", ("value", None, "share", 1.06), "1.06 of the whole is impossible, no share is above"),
+    ("G02", ("board power", H100, 845), "845 W is impossible: 'h100-sxm5' has a limit of 700 W"),
     ("G01", ("traffic", "ab", (0.9, 1.06), 1.05, "l40s", 9001),
-     "'b': its DRAM traffic is 1.06 times what l40s passes at memory=9001; give the clock and"),
+     "'b': its DRAM traffic is 1.06 times what l40s can transfer at memory=9001; give the clock"),
     ("L04", ("launch clocks", CLOCKS | {"memory_mhz": {8000.0: 1, 9000.0: 1}}, {}, HOW),
      "in another; memory_mhz is 8000 in one .* with base='engine=2100,memory=8500'"),
     ("L04", ("profiled clock", L40S, 2267), "held the clock at 2267 MHz, and 'l40s' goes up to 25"),
@@ -235,7 +235,7 @@ BROKEN_FACTS: list[tuple[str, tuple[Any, ...], str]] = [
     ("T10", ("counters at the base", "ab", ("loads",), COUNTED, GRID, (0, 0, 0)),
      "1 kernel (b) of 2 without 'loads' at the base cu=1,engine=400,memory=1, but with it at cu"),
     ("T10", ("counters at the base", "ab", ("loads", "hits"), HALF_COUNTED, GRID, (0, 0, 0)),
-     "1 kernel (b) of 2 without 'hits' at the base .*=1: predictors take the training median"),
+     "1 kernel (b) of 2 without 'hits' at the base .*=1: predictors use the training median"),
     ("M02", ("busy span", 5, 0, 16.0, 1.5, "f"), "has no sample for 16 s of the busy span; the ti"),
     ("M02", ("busy span", 12, 5, 1.0, 1.0, "f"), "5 of 12 samples of the busy span are idle"),
 ]  # fmt: skip
@@ -285,7 +285,7 @@ def test_a_simulated_model_is_refused_for_a_real_gpu_unless_forced() -> None:
     own = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
     profiles = replace(own, device="r9nano")
     for predict in (model.predict, lambda other: model_for(model, other)):
-        with refused("learnt from simulated data of 'simulated-gcn3', which say nothing of 'r9n"):
+        with refused("trained on simulated data of 'simulated-gcn3', which say nothing about 'r9n"):
             predict(profiles)
     forced = model_for(model, profiles, force=True).predict(profiles)
     assert len(forced.time_ms) == len(model.predict(own).time_ms) == len(own.kernels)

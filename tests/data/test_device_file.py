@@ -107,7 +107,7 @@ ALL_WRONG = (
         ({"engine_clock_range_mhz": [2, 1]}, "must be a list of the lowest and the highest, posit"),
         ({"key": "h200"}, "key 'h200' is in the device table; give yours another key"),
         ({"key": LEFT_OUT}, "the device lacks key; name of the device must be text, not None"),
-        ({"key": "My GPU"}, "key 'My GPU' must be small letters, digits"),
+        ({"key": "My GPU"}, "key 'My GPU' must be lower-case letters, digits"),
         ({"datasheet": {"engine_mhz": 1}}, "the datasheet lacks bandwidth_gb_per_s, fp32_gflops"),
         ({"datasheet": SHEET | {"source": 1}}, "source of the datasheet must be text, not 1"),
         ({"datasheet": "none"}, "the datasheet must be a table of fields, not str"),

@@ -79,7 +79,7 @@ class TestReading:
         assert found.profiles("highest").power_w is None
         with refused(
             "no 'power_w' of kernel 'first' at cu=4,engine=800,memory=500 .1 case in all.: leave "
-            "out .*, or learn time alone, quantity='time'"
+            "out .*, or train on time only, quantity='time'"
         ):
             found.quantity("power")
 
@@ -108,7 +108,7 @@ class TestDevice:
         named = frame.assign(device="NVIDIA GeForce GTX 980")
         for given_ in (frame.drop(columns="device"), frame.assign(device="A100"), frame, named):
             assert Measurements.from_frame(given_, device="GTX 980").device == "gtx980"
-        with refused("column 'device' holds p100, but the device is said to be 'gtx980'"):
+        with refused("column 'device' holds p100, but the device given is 'gtx980'"):
             Measurements.from_frame(frame.assign(device="p100"), device="gtx980")
 
 
@@ -124,8 +124,8 @@ class TestRefused:
             ("power_w", "0", "the value is 0; it must be positive"),
             ("cu_count", "4.5", "4.5 is not a whole number of compute units"),
             ("loads", "fast", "'fast' is not a number"),
-            ("loads", "-1", "the value is -1, which no counter is; leave the cell empty"),
-            ("loads", "1e19", "the value is 1e.19, which no counter is"),
+            ("loads", "-1", "the value is -1, which no counter can be; leave the cell empty"),
+            ("loads", "1e19", "the value is 1e.19, which no counter can be"),
             ("loads", "1e999", "the value is infinite; leave the cell empty"),
             ("application", "other", "kernel 'first' is of 'app-first' above and of 'other' here"),
         ],
@@ -176,7 +176,7 @@ class TestRefused:
     @pytest.mark.parametrize("option", [{"aggregate": "max"}, {"incomplete": "skip"}])
     def test_a_choice_that_there_is_not(self, tmp_path: Path, option: dict[str, Any]) -> None:
         choices = "median, mean|error, drop, drop-settings, keep"
-        with refused(f"'(max|skip)' is not a choice; take one of ({choices})"):
+        with refused(f"'(max|skip)' is not a choice; use one of ({choices})"):
             read_rows(tmp_path, rows(), **option)
 
 
@@ -211,7 +211,9 @@ class TestIncomplete:
         assert len(found.to_frame()) == 4
 
     def test_nothing_left_is_an_error(self, tmp_path: Path) -> None:
-        left = "'drop' leaves 0 kernels, drop-settings 1 kernel x 2 configurations, keep all with a"
+        left = (
+            "'drop' leaves 0 kernels, incomplete='drop-settings' 1 kernel x 2 configurations, inc"
+        )
         with refused(f"2 of 2 kernels lack .*; measure them; or incomplete={left}"):
             read_rows(tmp_path, rows()[1:7], incomplete="drop")
 
@@ -369,7 +371,7 @@ def measurements(draw: st.DrawFn) -> Measurements:
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @pytest.mark.filterwarnings(
-    "ignore:.*(repetitions differ|change by far more|no counter|every counter|without '|always in)"
+    "ignore:.*(repetitions differ|change far more|no counter|every counter|without '|always in)"
 )
 @settings(max_examples=60)
 @given(written=measurements())

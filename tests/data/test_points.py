@@ -75,7 +75,7 @@ ELSEWHERE = HardwareConfig(4, 800.0, 500.0)
     ("row", "config", "message"),
     [
         (at(CORNER, "new", 1.0), None, "row 2, column 'kernel': the profile has no kernel 'new'"),
-        (at(BASE, "k0", 1.0), None, "has no row at a configuration beside the base"),
+        (at(BASE, "k0", 1.0), None, "has no row at a configuration other than the base"),
         (at(CORNER, "k0", 1.0), BASE, "is the base, which the profile has"),
         (at(CORNER, "k0", 1.0), ELSEWHERE, f"has no row at {ELSEWHERE}; its rows are at {CORNER}"),
         (at(CORNER, "k0", -1.0), None, "column 'time_ms': the value is -1; it must be positive"),

@@ -44,7 +44,7 @@ class TestReading:
 
     def test_the_power_limit_is_no_counter_and_of_several_the_lowest(self, tmp_path: Path) -> None:
         limits = [{**row, "power_cap_w": 300 + 50 * n} for n, row in enumerate(rows())]
-        with pytest.warns(DataWarning, match="power limits of 350 to 550 W: the lowest counts"):
+        with pytest.warns(DataWarning, match="power limits of 350 to 550 W: the lowest is used"):
             found = read_rows(tmp_path, limits)  # the base is the second of each kernel's four
         assert (found.power_cap_w, found.counter_names) == (350, ("loads",))
         assert np.isnan(read_rows(tmp_path, rows()).power_cap_w)
@@ -86,7 +86,7 @@ class TestRepetitions:
             {**rows()[1], "time_ms": time_ms, "power_w": power_w, "loads": loads}
             for time_ms, power_w, loads in ((6, 90, 4), (1, 40, ""), (2, 20, 8))
         ]
-        message = "in 1 case, most those of 'first': 1 ms in row 4, 6 in row 2; take out"
+        message = "in 1 case, most those of 'first': 1 ms in row 4, 6 in row 2; delete"
         with pytest.warns(DataWarning, match=message):
             found = read_rows(tmp_path, [repeated[0], rows()[5], *repeated[1:]])
         np.testing.assert_array_equal(found.time_ms, [2.0, 12.0])

@@ -6,10 +6,12 @@ the second kernel.
 """
 
 import csv
+import io
 import json
 import math
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +99,7 @@ class TestCsv:
             ("", "is empty"),
             (" \n", "is empty"),
             ("kernel,time_ms", "has a header but no rows"),
-            ("kernel,x, x\nk,1,2\n", "row 1: column 'x' is there twice"),
+            ("kernel,x, x\nk,1,2\n", "row 1: column 'x' appears twice"),
             ("kernel,,x\nk,1,2\n", "row 1: column 2 has no name; give it one"),
             ("kernel;x\nk;1,5\n", "row 1: 'kernel;x' is one column; the first row names the"),
             ("kernel,x\nk,1\n\nl\n", "row 4: has 1 fields, the header has 2"),
@@ -109,7 +111,10 @@ class TestCsv:
             ('kernel,x\n"k\nk",1\nl,1 ms\n', "row 4, column 'x': '1 ms' is not a number"),
             ("\nkernel,x\nk,0x10\n", "row 3, column 'x': '0x10' is not a number"),
             ("kernel,x\nk,1_0\n", "row 2, column 'x': '1_0' is not a number"),
-            ("kernel,x\nk,ok\n", "'ok' is not a number; columns={'x': ''} leaves the column out"),
+            (
+                "kernel,x\nk,1\nl,ok\n",
+                "'ok' is not a number; columns={'x': ''} leaves the column out",
+            ),
             ('kernel,x\nk,"1,5"\n', "'1,5' is not a number; write it with a decimal point"),
             ("kernel,x\nk,1\nl,2\n ,2\n", "row 4, column 'kernel': is empty"),
             ("kernel,device,x\nk,,1\n", "row 2, column 'device': is empty"),
@@ -130,7 +135,7 @@ class TestCsv:
         path = csv_file(tmp_path, "kernel,time_ms\nk,1\n")
         with path.open("r+b") as file:
             file.truncate((4 << 30) + 1)  # takes no room on the disk
-        with refused("table.csv: has more than 4 GiB; split it, or make Parquet of it"):
+        with refused("table.csv: has more than 4 GiB; split it, or convert it to Parquet"):
             read_table(path)
 
 
@@ -147,7 +152,9 @@ def test_both_ways_give_the_same_table_or_the_same_complaint(
 
     def outcome() -> Any:
         try:
-            table = read_table(path)
+            with warnings.catch_warnings():  # of a column of words
+                warnings.simplefilter("ignore", DataWarning)
+                table = read_table(path)
         except InputError as error:
             return str(error)
         return table.text, [*table.lines], {name: repr(v) for name, v in table.numbers.items()}
@@ -216,7 +223,7 @@ class TestParquet:
     @pytest.mark.parametrize(
         ("table", "problem"),
         [
-            (pa.table({"kernel": ["a"], "x": ["fast"]}), "column 'x' holds string; numbers are"),
+            (pa.table({"kernel": ["a"], "x": [b"fast"]}), "column 'x' holds binary; numbers are"),
             (pa.table({"kernel": ["a", None], "x": [1, 2]}), "row 2, column 'kernel': is empty"),
             (pa.table({"x": pa.array([], pa.float64())}), "has no rows"),
             (pa.Table.from_arrays([[1], [2]], names=["x", "x"]), "two columns have the same name"),
@@ -330,17 +337,37 @@ class TestFrame:
 
     def test_dates_are_no_numbers(self) -> None:
         frame = pd.DataFrame({"kernel": ["k"], "when": [pd.Timestamp("2026-01-01")]})
-        for column in (frame, frame.assign(when=pd.Timedelta(5, "s")), frame.assign(when="now")):
+        for column in (frame, frame.assign(when=pd.Timedelta(5, "s"))):
             with refused("the frame: column 'when' holds .*; numbers are needed there"):
                 table_from_frame(column)
+        with pytest.warns(DataWarning, match="the frame: left out, as they contain text: 'when'"):
+            assert table_from_frame(frame.assign(when="now")).columns == ("kernel",)
+
+    def test_a_column_of_any_kind_is_left_out_by_name(self, tmp_path: Path) -> None:
+        """A Parquet file's, and a frame's, were refused as no numbers all the same."""
+        frame = pd.DataFrame({"kernel": ["k"], "x": [1.0], "when": [pd.Timestamp("2026-01-01")]})
+        for one in (frame, frame.assign(when=True), frame.assign(when=[[1]])):
+            one.to_parquet(tmp_path / "table.parquet")
+            for table in (
+                table_from_frame(one, columns={"when": ""}),
+                read_table(tmp_path / "table.parquet", columns={"when": ""}),
+            ):
+                assert table.columns == ("kernel", "x")
+
+    def test_what_is_not_given_as_pandas_reads_it_from_csv(self) -> None:
+        """A column with 'auto' holds texts in a frame."""
+        file = io.StringIO("kernel,engine_mhz\nk,auto\nk,1000\n")
+        table = table_from_frame(pd.read_csv(file))
+        np.testing.assert_array_equal(table.numbers["engine_mhz"], [np.nan, 1000])
 
 
 def test_a_rate_stands_for_times_and_energies_for_powers(tmp_path: Path) -> None:
     """By hand: a million units at 200 per s take 5000 s; 30 J in 100 ms are 300 W."""
     rated = csv_file(tmp_path, "device,engine_mhz,tokens_per_s,power_w\nmade,1000,200,300\n")
-    with pytest.warns(DataWarning, match="time and energy are of 1,000,000 units of work, by col"):
-        table = read_table(rated)
-    assert table.numbers["time_ms"].tolist() == [5e6]
+    for read_one in (read_table, lambda path: table_from_frame(pd.read_csv(path))):
+        with pytest.warns(DataWarning, match="time and energy are for 1,000,000 units of work, by"):
+            table = read_one(rated)
+        assert table.numbers["time_ms"].tolist() == [5e6]
     text = "device,engine_mhz,time_ms,energy (mJ),peak power [W]\nmade,1000,100,30000,900\n"
     with pytest.warns(DataWarning, match=r"power is 'energy \(mJ\)' over time_ms"):
         assert read_table(csv_file(tmp_path, text)).numbers["power_w"].tolist() == [300]
@@ -384,7 +411,7 @@ def test_performance_in_place_of_time() -> None:
     """Rates of 1, 1/2, 1/4 in a second take 1000, 2000, 4000 ms."""
     table = [{**row, "fps": 2.0**-k} for k, row in enumerate(rows(["alone"]))]
     frame = pd.DataFrame(table).drop(columns="time_ms")
-    with pytest.warns(DataWarning, match="if 'fps' is a performance over a reference's"):
+    with pytest.warns(DataWarning, match="if 'fps' is relative to a reference"):
         found = Measurements.from_frame(frame, columns={"time_ms": "fps:1/s"})
     assert found.time_ms.ravel().tolist() == [1000, 2000, 4000, 8000]
 
@@ -392,7 +419,7 @@ def test_performance_in_place_of_time() -> None:
 def test_a_unit_in_the_name_counts_and_a_column_that_is_replaced_is_told() -> None:
     """2 us are 0.002 ms."""
     frame = pd.DataFrame([{**row, "runtime_us": 2.0} for row in rows(["alone"])])
-    with pytest.warns(DataWarning, match="time_ms=runtime_us stands in place of its column 'time"):
+    with pytest.warns(DataWarning, match="time_ms=runtime_us replaces its column 'time"):
         found = Measurements.from_frame(frame, columns={"time_ms": "runtime_us"})
     assert found.time_ms.ravel().tolist() == [0.002] * 4
 
@@ -555,7 +582,7 @@ def test_the_row_groups_of_a_folder_stand_in_the_order_of_its_files(tmp_path: Pa
     write(tmp_path / "c.parquet", "time_ms", rows=0)
     for name in ("d.csv", "_SUCCESS", ".a.parquet.crc"):
         (tmp_path / name).touch()
-    with pytest.warns(DataWarning, match=r"only its Parquet files .*, not d\.csv$"):
+    with pytest.warns(DataWarning, match=r"only Parquet files .*; ignored: d\.csv$"):
         groups, columns = row_groups(tmp_path)
     assert [(group.path.name, group.number) for group in groups] == [
         ("a.pq", 0), ("b.parquet", 0), ("b.parquet", 1),
@@ -598,3 +625,29 @@ def test_the_most_that_was_drawn_is_of_every_part_and_of_the_kernels_that_are_ke
     base = HardwareConfig(80, 1380.0, 877.0)
     fleet = Fleet(*row_groups(tmp_path / "f.parquet"), "v100", base, profiled_only, has_power=True)
     assert fleet.most_drawn_w(at_once) == most_w
+
+
+def test_a_parquet_file_is_unpacked_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand: 100,000 rows with one name of 1 MB would be 100 GB; what it says of itself is 1 MB.
+
+    Columns of other kinds are not unpacked, and numbers are counted as they are.
+    """
+    rows = 100_000
+    name, digits = (
+        pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), [letter * 1_000_000])
+        for letter in "k1"
+    )
+    numbers = pa.array(np.ones(rows))
+    path = tmp_path / "made.parquet"
+    pq.write_table(pa.table({"kernel": name, "time_ms": numbers}), path, store_schema=False)
+    with refused("row 1, column 'kernel': is too long a name"):
+        read_table(path)
+    pq.write_table(pa.table({"kernel": numbers, "note": digits}), path, store_schema=False)
+    with refused("column 'note' holds string; numbers are needed there; change or delete it"):
+        read_table(path)
+    pq.write_table(pa.table({"kernel": ["a"] * rows, "time_ms": numbers}), path)
+    monkeypatch.setattr(table_files, "_LARGEST_BYTES", 1 << 20)
+    with refused("unpacks to 100000 rows x 2 columns, more than 0.000977 GiB; is it a table"):
+        read_table(path)

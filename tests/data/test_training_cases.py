@@ -23,7 +23,7 @@ STUDY = f"study errors {{}} {WU} --seeds 1"
 NEAREST = "study errors {} --base highest --predictor nearest --seeds 1"
 SNAPPED = f"{TRAIN} --snap-clocks 10"
 SETTINGS, KEEP = f"{TRAIN} --incomplete drop-settings", f"{TRAIN} --incomplete keep"
-MEDIAN = "predictors take the training median for what is missing"
+MEDIAN = "predictors use the training median for missing values"
 LACKING = f"1 kernel (backpropForward) without 'achieved_occupancy': {MEDIAN}; profile it"
 ELSEWHERE = (
     "error: the table of 'titanx': 4 kernels (BlackScholes, backpropBackward, binomialOptions, 1 "
@@ -40,7 +40,7 @@ TWO_SETS = f"so that no feature but log_time_ms is common to all: {MEDIAN}; prof
 OTHER_NAMES = "'kernel' (is 'kernel_name' meant?), 'cu_count' (is 'num_sms"
 LEFT_OUT = "left out 9 configurations that no train"
 LEFT = (
-    "--incomplete drop leaves 0 kernels, drop-settings 4 kernels x 12 configurations, keep all wi"
+    "--incomplete drop leaves 0 kernels, --incomplete drop-settings 4 kernels x 12 configurations,"
 )
 LEFT_ARE = "conjugateGradient, engine_mhz 1600, engine_mhz 1800; left are 4 kernels x 12 configurat"
 GROUPS = "13 engine clocks lie in 2 groups of +-3 MHz: observed clocks? give the requested ones, or"
@@ -69,8 +69,8 @@ CASES: list[tuple[str, list[str], int, list[str]]] = [
       "6 kernels of 4 applications at 7 settings of gpgpusim-fermi"]),
     ("08-l-shaped-grid", [f"{NEAREST} --all"], 0,
      ["error of time [%], 6 kernels, base cu=15,engine=1200,memory=9"]),
-    ("08-l-shaped-grid", [TRAIN, "predict {} --model m.mlscale"], 0, [LEFT_OUT]),
-    ("08-l-shaped-grid", [TRAIN, "advise {} --model m.mlscale"], 0, [LEFT_OUT]),
+    ("08-l-shaped-grid", [TRAIN, "predict {} --model m.mlscale --notes"], 0, [LEFT_OUT]),
+    ("08-l-shaped-grid", [TRAIN, "advise {} --model m.mlscale --notes"], 0, [LEFT_OUT]),
     ("08-l-shaped-grid", [TRAIN, SHOW], 0, ["; 9 configurations of it not measured"]),
     ("09-each-kernel-lacks-another-clock", [TRAIN], 2, [LEFT]),
     ("09-each-kernel-lacks-another-clock", [KEEP], 0,
@@ -87,7 +87,7 @@ CASES: list[tuple[str, list[str], int, list[str]]] = [
     # None of the cfd's rows is at 2000 MHz.
     ("11-observed-clocks-jitter", [SNAPPED, AT_2000], 0, ["\ncfd,28,2000.0,5000.0,0.122"]),
     ("14-seconds-under-time_ms", [TRAIN], 0,
-     ["'convolutionSeparable': its DRAM traffic is 883 times what titanx passes at memory=500"]),
+     ["'convolutionSeparable': its DRAM traffic is 883 times what titanx can transfer at memory="]),
     ("16-power-only", [TRAIN], 0, [ALONE, "power by 'wu', from 8 kernels", "with 6 counters: "]),
     ("16-power-only", [f"{TRAIN} --quantity power"], 0, [ALONE, "power by 'wu', "]),
     ("16-power-only", [f"{TRAIN} --quantity time"], 2, [NO_TIMES]),
@@ -146,7 +146,7 @@ def test_holes_of_a_table_of_power_alone(capsys: Capture, cases: Path, tmp_path:
     file = tmp_path / "power.csv"
     pd.read_csv(cases / "08-l-shaped-grid.csv").drop(columns="time_ms").to_csv(file, index=False)
     succeed(capsys, *shlex.split(TRAIN.format(file)))
-    out, err = succeed(capsys, "predict", file, "--model", "m.mlscale")
+    out, err = succeed(capsys, "predict", file, "--model", "m.mlscale", "--notes")
     assert "left out 9 configurations" in err
     assert "Changes of power from the base" in out  # and no time, nor a warning of NumPy's
     assert " ms" not in out
@@ -171,7 +171,7 @@ def test_a_frame_at_observed_clocks_is_at_the_base(cases: Path) -> None:
 def test_steps_in_a_row_are_not_snapped_together() -> None:
     at = {"device": "mine", "application": "a", "kernel": "a", "cu_count": 4, "memory_mhz": 900}
     frame = pd.DataFrame({**at, "engine_mhz": [1000, 1010, 1020], "time_ms": 1.0})
-    with refused("1000 to 1020 MHz are a row of steps within 10 MHz of"):
+    with refused("1000 to 1020 MHz are a chain of steps, each within 10 MHz of"):
         Measurements.from_frame(frame, snap_clocks=10)
     with pytest.warns(DataWarning, match="3 values of engine_mhz became 1: 1010"):
         assert Measurements.from_frame(frame, snap_clocks=20).grid.engine_mhz == (1010,)
@@ -208,7 +208,7 @@ def test_a_profile_with_few_of_the_counters(capsys: Capture, data_folder: Path) 
 
 NO_AXES = "12-hand-profile-without-base-columns"
 NO_TIME = "the profile has no column 'time_ms', and the"
-TAKEN = "engine_mhz, memory_mhz: taken as profiled at the base cu=28,engine=2000,memory=50"
+TAKEN = "engine_mhz, memory_mhz: assumed to be profiled at the base cu=28,engine=2000,memory=50"
 OTHER_BASE = "the model is of titanx at cu=28,engine=2000,memory=5000, the profile of titanx at cu="
 
 
@@ -216,15 +216,16 @@ OTHER_BASE = "the model is of titanx at cu=28,engine=2000,memory=5000, the profi
 @pytest.mark.parametrize(
     ("trained", "command", "said"),
     [
-        ("00-good", f"predict m.mlscale {NO_AXES}.csv", TAKEN),
-        ("00-good", f"predict m.mlscale {NO_AXES}.csv --base engine=2000,memory=5000", TAKEN),
+        ("00-good", f"predict m.mlscale {NO_AXES}.csv --notes", TAKEN),
+        ("00-good", f"predict m.mlscale {NO_AXES}.csv --base engine=2000,memory=5000 --notes",
+         TAKEN),
         ("00-good", f"predict m.mlscale {NO_AXES}.csv --base engine=1600,memory=5000", OTHER_BASE),
         ("00-good", "predict m.mlscale 14-seconds-under-time_ms.csv --notes",
          ": profile: 'convolutionSeparable': its DRAM traffic is 883 times what tit"),
         ("00-good", "predict m.mlscale 16-power-only.csv", NO_TIME),
         ("16-power-only", "predict m.mlscale 16-power-only.csv --format csv", ",,88.5037187,1.0,,"),
         ("16-power-only", "predict m.mlscale 00-good.csv", "has no power_w; give --power"),
-        ("16-power-only", "advise m.mlscale 16-power-only.csv", "model predicts power alone, not"),
+        ("16-power-only", "advise m.mlscale 16-power-only.csv", "model predicts only power, not"),
     ],
 )  # fmt: skip
 def test_what_a_model_says(

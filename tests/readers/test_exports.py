@@ -62,6 +62,8 @@ REAL = [
     (f"{PE}/rocprofv3/sdkdocs_kernel_trace.csv", "rocprofv3", 4, 9, 0.09616, "4"),
     (f"{TR}/pmc_perf/mi300x_bmm1_pmc_perf.csv", "rocprof", 2, 10, 0.193756395, "0"),
     (f"{TR}/rocprof_stats/rocm_blog_results.csv", "rocprof", 1, 1, 0.00784, "2"),
+    (f"{TR}/rocprof_stats/hip_vecadd_results.stats.csv", "rocprof", 1, 1, 3.431611, ""),
+    (f"{TR}/rocprofv3_kernel_stats/pytorch_resnet_single.csv", "rocprof", 9, 17311, 95.395329, ""),
     (V3_STALLS, "rocprofv3", 21, 34, 0.463587, "1"),
     (f"{TR}/rocprofv3_counter_collection/rocm6_docs.csv", "rocprofv3", 3, 7, 0.0, "1"),  # as above
     (f"{TR}/rocprofv3_kernel_trace/gfx1151_llama_decode.csv", "rocprofv3", 21, 144, 1.857381, "1"),
@@ -144,7 +146,6 @@ def test_a_step_of_training() -> None:
 
 
 SAYS = "the profiler says: "
-V3_TRACE_INSTEAD = r"row 1: .* give …_kernel_trace.csv of rocprofv3"
 REFUSED = [
     (f"{PE}/ncu_failed/no_csv_application_error.csv",
      f"no kernel launch; {SAYS}==ERROR== The application returned an error"),
@@ -157,11 +158,11 @@ REFUSED = [
     (f"{TR}/nsys_kern_sum_csv/gh200_no_kernels_SKIPPED.csv",
      f"has no kernel launch; {SAYS}SKIPPED: .* does not contain CUDA kernel data"),
     (f"{TR}/nsys_gpukernsum_old/vector_add_2021_stats.txt",
-     "row 13: this report .* is not one of"),
+     "row 13: this report .* does not list kernels"),
     (f"{TR}/nsys_stats_table/torch_gcn_stats.txt",
      "row 17: .* --report cuda_gpu_trace --format csv"),
-    (f"{TR}/rocprof_stats/hip_vecadd_results.stats.csv", V3_TRACE_INSTEAD),
-    (f"{TR}/rocprofv3_kernel_stats/pytorch_resnet_single.csv", V3_TRACE_INSTEAD),
+    (f"{TR}/rocprofv3_kernel_stats/hip_api_stats_NOT_kernels.csv",
+     "'hipStreamCreateWithFlags' is not a kernel: .* Give …_kernel_stats.csv"),
 ]  # fmt: skip
 
 

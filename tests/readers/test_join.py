@@ -110,9 +110,17 @@ class TestPasses:
             for name in ("a.csv", "c.csv")
         )
         middle = a_run("middle.csv", f=(F, 20, 1.0, {"b": 1.0}), g=(G, 9, 1.0, {"b": 2.0}))
-        with pytest.warns(DataWarning, match=r"^middle.csv: other launches than .* \('g\(int\)'"):
+        with pytest.warns(DataWarning, match=r"^middle.csv: launches differ from .* \('g\(int\)'"):
             kernels = join([first, middle, last])
         assert [kernel.counters for kernel in kernels] == [{"a": 1.0, "b": 1.0}, {}]
+
+    def test_files_of_other_kernels_each_are_parts_of_one_run(self) -> None:
+        one = a_run("a.csv", f=(F, 2, 1.0, {"a": 1.0}))
+        other = a_run("b.csv", g=(G, 3, 2.0, {"a": 4.0}))
+        assert [(k.launches, k.counters) for k in join([one, other])] == [
+            (2, {"a": 1.0}),
+            (3, {"a": 4.0}),
+        ]
 
     def test_times_of_short_launches_are_not_compared(self) -> None:
         """Of a launch below 50 us nothing is concluded."""
@@ -127,15 +135,15 @@ SOME_TIMES = a_run("c.csv", f=(F, 1, 1.0, {"a": 1.0}), g=(G, 1, 0.0, {"a": 1.0})
     ("runs", "skips", "message"),
     [
         ([counts(launches=20), counts(launches=10)], False,
-         "^counts.csv: other launches than in the other passes: .* same launches$"),
+         "^counts.csv: launches differ from those of the other passes: .* same launches; for"),
         ([counts(1.0), counts(2.0)], False,  # as prefill and decode
-         "take 2 times as long as in counts.csv; .* ask about each alone"),
+         "take 2 times as long as in counts.csv; .* ask about each separately"),
         ([counts(), trace(key=G)], False,
          r"^trace.json: has no kernel of counts.csv, which has 'void f.* 'g\(int\)'"),
         ([a_run("sysinfo.csv")], False,
-         "^sysinfo.csv: describes a machine, not kernels; give it beside"),
+         "^sysinfo.csv: describes a machine, not kernels; give it together with"),
         (EACH, False,
-         "^trace.json: its launches cannot be matched with those of .*; leave out each=True"),
+         "^trace.json: its launches cannot be matched with those of .*; omit each=True"),
         ([counts(0.0)], False, "has no times for 1 kernel .*--section SpeedOfLight$"),
         ([counts(0.0)], True, "has no times for 1 kernel .*--section SpeedOfLight$"),
         ([SOME_TIMES], False, "; or leave such kernels out with skip_untimed=True$"),

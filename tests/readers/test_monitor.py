@@ -215,9 +215,9 @@ def test_a_real_log_gives_the_means_of_its_busy_span(data_folder: Path, name: st
     assert row(table) == pytest.approx(row(table) | expected, rel=1e-5)
 
 
-IDLE = "has no busy span: gpu_utilisation is at most 0, the GPU is idle"
+IDLE = "has no busy span: gpu_utilisation is at most 0, so the GPU was idle"
 REFUSED = {
-    "dcgmi_dmon/h800_pcie_na.txt": "has neither activity nor power, no reading",
+    "dcgmi_dmon/h800_pcie_na.txt": "has no reading of activity or power; record",
     "nvidia_smi_dmon/h100_idle.txt": IDLE,
     "rocm_smi_csv/rx7900xtx_x3.csv": IDLE,
     "amd_smi_metric_csv/mi355x_x8_metric_head.csv": IDLE,
@@ -291,7 +291,7 @@ def test_times_are_read_in_every_form(tmp_path: Path, title: str) -> None:
 # Numbers that are no seconds from a start, steps of Excel's days, milliseconds and minutes.
 @pytest.mark.parametrize(("first", "last"), [("46027.40", "46027.400001"), ("0", "100")])
 def test_steps_of_no_unit_are_asked_about(tmp_path: Path, first: str, last: str) -> None:
-    with refused(r"column 'timestamp': a sample every [\d.e-]+, of what\? End its title with"):
+    with refused(r"column 'timestamp': a sample every [\d.e-]+, in what\? End its title with"):
         read_log(written(tmp_path, f"timestamp,power_w\n{first},90\n{last},91\n"))
 
 
@@ -310,7 +310,7 @@ def test_gpus_of_amd_smi_side_by_side(tmp_path: Path, data_folder: Path) -> None
     assert told == [("0", [200, 210]), ("1", [300, 310])]
     eight = read_log(data_folder / "cases4/27-amd-smi-8-gpus-side-by-side.csv")
     assert [log.gpu for log in eight] == [*"01234567"]
-    with refused("column 'gpu' is there twice, with other columns; keep one"):
+    with refused("column 'gpu' appears twice, with different columns; keep one"):
         read_log(written(tmp_path, "gpu,socket_power,gfx_0_clk,gpu,mem\n0,200,2100,1,3\n"))
 
 
@@ -398,6 +398,38 @@ def test_gpustat_is_read(tmp_path: Path) -> None:
     assert logs[1].columns["power_w"].tolist() == [80, 85]
 
 
+@pytest.mark.filterwarnings("ignore:.*time is '_timestamp'")
+@pytest.mark.parametrize("joint", [", ", "\n"])
+def test_rows_of_wandb_are_read_as_its_table(tmp_path: Path, joint: str) -> None:
+    """Made, with the keys of a report script's history(stream='system'); a null is missing."""
+    names = ("_timestamp", "system.gpu.0.powerWatts", "system.gpu.0.smClock", "system.gpu.0.gpu")
+    cells = [(1772461200.5 + n, 90 + n if n else None, 1400, 95) for n in range(3)]
+    rows = joint.join(
+        json.dumps({**dict(zip(names, of, strict=True)), "_wandb": True}) for of in cells
+    )
+    [log] = read_log(written(tmp_path, f"[{rows}]" if joint == ", " else rows))
+    assert log.columns["power_w"].tolist() == pytest.approx([np.nan, 91, 92], nan_ok=True)
+    assert (log.gpu, *log.columns["engine_mhz"], *np.diff(log.seconds)) == ("0", *[1400] * 3, 1, 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*time is 'timestamp'")
+@pytest.mark.parametrize("title", ["GPU Takt [MHz]", "GPU功率(W)"])
+def test_a_title_of_another_tongue_is_asked_about_and_read_as_told(
+    tmp_path: Path, title: str
+) -> None:
+    """Where nothing else tells what its unit is of."""
+    other, named = ("power_w", "clock") if "MHz" in title else ("sm_clock_mhz", "power")
+    text = f"timestamp,{title},{other},gpu_util\n1,300,300,95\n2,300,300,95\n"
+    with refused(f"column '{re.escape(title)}' may be its {named}.*; title it") as caught:
+        read_log(written(tmp_path, text))
+    told = re.search(r"title it '(.*?)'", str(caught.value))
+    assert told is not None
+    [log] = read_log(written(tmp_path, text.replace(title, told[1])))
+    assert {*log.columns} == {"power_w", "engine_mhz", "gpu_utilisation"}
+    [log] = read_log(written(tmp_path, text.replace(other, told[1])))  # then it is known already
+    assert "gpu_utilisation" in log.columns
+
+
 # Power alone, in every form: the header, and the line of a sample, of so many watts.
 POWERS = {
     "query": ("timestamp, index, power.draw [W]\n", "{second}, 0, {watts} W\n"),
@@ -427,21 +459,21 @@ HEADER = "timestamp,index,power.draw,utilization.gpu,clocks.current.sm,clocks.cu
 BUSY = "200,99,1400,1215\n"
 # A file, and what it is refused with.
 BAD = [
-    ("a,b\n1,2\n", r"its columns 'a', 'b' tell nothing of a GPU; .*'mlscale import --help'"),
+    ("a,b\n1,2\n", r"its columns 'a', 'b' show nothing about a GPU; .*'mlscale import --help'"),
     (HEADER + "1,0,9,9,fast,9\n", r"row 2, column 'clocks.current.sm': 'fast' is not a"),
     (HEADER + '1,0,"9,51",9,9,9\n', r"column 'power.draw': '9,51' .* decimal comma"),
-    (HEADER + "noon,0,9,9,9,9\n", r"row 2, column 'timestamp': 'noon' is no time such"),
+    (HEADER + "noon,0,9,9,9,9\n", r"row 2, column 'timestamp': 'noon' is not a time such"),
     (HEADER + f"1,0,{BUSY}", r"give time_ms=MS \(of the whole run"),  # one sample
     (HEADER + f"1,0,{BUSY}" * 2, r"does not say how long the run took; give interval_s="),
     # The run's ends do not show; GPUs that cannot be told apart; a clock set back, as in October.
     ("timestamp,power.draw\n1,200\n2,210\n",
      r"power_w is at most 210, at least 200: the run's start and end do not show"),
     ("timestamp,power.draw\n" + "".join(f"{n},200\n{n}.001,300\n" for n in range(9)),
-     r"is of several GPUs that cannot be told apart"),
+     r"has several GPUs with nothing to distinguish them"),
     ("timestamp,index,name,power.draw\n1,0,NVIDIA A100,200\n2,0,NVIDIA H100,200\n",
-     r"GPU 0 is named NVIDIA A100 and NVIDIA H100; give the samples of each"),
+     r"GPU 0 is named NVIDIA A100 and NVIDIA H100; put the samples of each"),
     (HEADER + "".join(f"{s},0,{BUSY}" for s in (7200, 7201, 3602)),
-     r"row 4: is 3599 s before the sample above: the clock was set back; give the rows of one"),
+     r"row 4: is 3599 s before the sample above: the clock was set back; keep the rows before or"),
     # No samples of a whole GPU: a header alone, and parts of a GPU.
     ("timestamp,index,mig.mode.current,power.draw\n", r"has no samples of a whole GPU"),
     ("#Entity GRACT\nID\nGPU-I 0 0.5\n", r"is of dcgmi dmon but has no samples of a whole GPU"),
@@ -451,40 +483,43 @@ BAD = [
      r"is of amd-smi monitor --csv but has no samples of a whole GPU; .* other parts"),
     # Answers of Prometheus.
     (answer(RUN[0], series("DEV_POWER_USAGE", [1], Hostname="n2")),
-     r"is of the hosts n1, n2; ask for one"),
+     r"has the hosts n1, n2; query one"),
     (answer(*(series("DEV_POWER_USAGE", [1], gpu="", pod=pod) for pod in "ab")),
-     r"several series of one metric without the label 'gpu' or 'UUID'; ask for one GPU"),
+     r"several series of one metric without the label 'gpu' or 'UUID'; query one GPU"),
     (answer(series("DEV_POWER_USAGE", [1])).replace("1700000000", "9" * 400),
-     r"is no answer of Prometheus to a query"),
-    ('{"query_time": ' + "[" * 20_000, r"is no JSON of gpustat"),
-    (answer(series("NONE", [1])), r"is of Prometheus but has no samples .* without their names"),
-    ('{"data": {"resultType": "matrix", "result": [1]}}', r"is no answer of Prometheus to a query"),
+     r"is not an answer of Prometheus"),
+    ('{"query_time": ' + "[" * 20_000, r"is not JSON of gpustat"),
+    ('{"_timestamp": 1}\n[2]', r"is not JSON of W&B's system metrics"),
+    (answer(series("NONE", [1])), r"is of Prometheus but has no samples .* are not read"),
+    ('{"data": {"resultType": "matrix", "result": [1]}}', r"is not an answer of Prometheus"),
     # Numbers in another unit than the column says.
-    (HEADER + "1,0,200,99,1.4,1215\n" * 2, r"'clocks.current.sm': 1.4 MHz is no GPU's clock"),
+    (HEADER + "1,0,200,99,1.4,1215\n" * 2, r"'clocks.current.sm': 1.4 MHz is not a GPU's clock"),
     ("timestamp,power_w\n1,30000\n2,230000\n",
      r"column 'power_w': 230000 W is more than a GPU draws: is it in mW, .* \[W\] or \[mW\]"),
     ("timestamp,gpu power (mW)\n1,30\n2,230\n",
      r"column 'gpu power \(mW\)': 230 mW is less than a GPU draws: is it in W\?"),
+    ("timestamp,power_w,gpu_power_limit_mw\n1,30,400\n2,230,400\n",
+     r"column 'gpu_power_limit_mw': 400 mW is less than a GPU may draw: is it in W\?"),
     ("timestamp,power_w,SM clock (GHz)\n1,30,1500\n2,230,1500\n",
-     r"column 'SM clock \(GHz\)': 1500 GHz is no GPU's clock: in which unit is it\?"),
+     r"column 'SM clock \(GHz\)': 1500 GHz is not a GPU's clock: which unit is it in\?"),
     (HEADER + "1,0,200,247,1400,1215\n",
-     r"row 2, column 'utilization.gpu': 2.47 of the whole cannot be, .* of percent to 100"),
+     r"row 2, column 'utilization.gpu': 2.47 of the whole is impossible, .* percent column"),
     ("#Entity GRACT\nID\nGPU 0 0\nGPU 0 95\n",
-     r"row 4, column 'GRACT': 95 of the whole cannot be, .*; give it from 0 to 1"),
+     r"row 4, column 'GRACT': 95 of the whole is impossible, .*; give it from 0 to 1"),
     # Columns of one meaning, and tables of runs, the second by falling clocks.
     ("timestamp,index,power.draw,power.draw\n1,0,200,300\n2,0,200,300\n",
-     r"column 'power.draw' is there twice, with other values; keep one"),
+     r"column 'power.draw' appears twice, with different values; keep one"),
     ("timestamp,GPU power sampled [W],GPU power timed [W]\n1,30,31\n2,230,231\n",
-     r"'GPU power sampled \[W\]' and 'GPU power timed \[W\]' may each be power_w; take out"),
+     r"'GPU power sampled \[W\]' and 'GPU power timed \[W\]' may each be power_w; delete"),
     ("timestamp,power_0,power_1\n1,30,31\n2,230,231\n",
      r"'power_0' and 'power_1' may each be power_w; .* title those of several GPUs gpu0_power_w"),
     ("timestamp,rank0_gpu0_power,rank1_gpu0_power\n1,30,31\n2,230,231\n",
      r"'rank0_gpu0_power' and 'rank1_gpu0_power' may each be power_w"),
     ("timestamp,host,index,power.draw\n1,a,0,30\n1,b,0,31\n",
-     r"GPU 0 is named a and b; give the samples of each GPU in a file of"),
-    ("timestamp,power_w\n00:01,30\n00:02,31\n", r"'00:01' is no time such as"),
+     r"GPU 0 is named a and b; put the samples of each GPU into a separate"),
+    ("timestamp,power_w\n00:01,30\n00:02,31\n", r"'00:01' is not a time such as"),
     ("coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,90,150\n",
-     r"of a log, title the column 'time/ms' 'timestamp'"),
+     r"if this is a log, title the column 'time/ms' 'timestamp'"),
     ("coreF,memF,time/ms,power/W\n1800,9501,100,200\n1200,9501,130,150\n",
      r"table of runs .*columns={'engine_mhz': 'coreF', 'memory_mhz': .*'power_w': 'power/W'}"),
 ]  # fmt: skip
@@ -523,6 +558,13 @@ def test_a_bad_log_is_refused(tmp_path: Path, text: str, message: str) -> None:
         table_of(written(tmp_path, text))
 
 
+@QUIET
+def test_a_header_of_gpus_side_by_side_alone_is_refused(tmp_path: Path) -> None:
+    """Of a script that was killed as it began; 'GPU1' may be watts. A ValueError once."""
+    with refused("has no samples of a whole GPU"):
+        read_log(written(tmp_path, "timestamp,gpu0_power_w,gpu1_\n"))
+
+
 def own(*rows: tuple[float, float, float, float]) -> str:
     """A log of time [s], power [W], utilisation [%] and clock [MHz], the memory at 1215 MHz."""
     cells = (f"{s},0,{watts},{use},{mhz},1215\n" for s, watts, use, mhz in rows)
@@ -536,12 +578,12 @@ WARNED: dict[str, tuple[str, dict[str, float], str]] = {
     ),
     "gap": (
         own(*((s, 200, 99, 1400) for s in (1, 2, 3, 4, 20))), {"time_ms": 20_000},
-        r"has no sample for 16 s of the busy span; the time counts them",
+        r"has no sample for 16 s of the busy span; the time includes them",
     ),
     "gap between coarse times": (  # ten samples a second, of whole seconds, for 1 s and for 3 s
         own(*((s // 10, 200, 99, 1400) for s in (*range(10), *range(5000, 5030)))),
         {"time_ms": 502_100},
-        r"has no sample for 500 s of the busy span; the time counts them",
+        r"has no sample for 500 s of the busy span; the time includes them",
     ),
     "pauses": (  # 12 of 32; the clock is without them
         own(*((s, 200, 99, 1400) for s in range(10)), *((s, 50, 0, 210) for s in range(10, 22)),
@@ -551,7 +593,7 @@ WARNED: dict[str, tuple[str, dict[str, float], str]] = {
     ),
     "wandering clock": (
         own(*((s, 200, 99, 1400 - 100 * (s % 2)) for s in range(10))), {"engine_mhz": 1350},
-        r"engine_mhz wanders, from 1300 to 1400 in four of five samples",
+        r"engine_mhz varies, from 1300 to 1400 in four of five samples",
     ),
 }  # fmt: skip
 
@@ -597,7 +639,10 @@ def test_the_gpus_that_work_are_one_row(tmp_path: Path) -> None:
     assert table.metadata["gpus"] == ["0", "10"]
     one = row(table)
     assert (one["gpu_count"], one["power_w"], one["engine_mhz"]) == (2, 600, 1400)
-    with pytest.warns(DataWarning, match="its GPUs ran at 1400 to 1500 MHz: the slowest counts"):
+    with pytest.warns(
+        DataWarning,
+        match="its GPUs ran at 1400 to 1500 MHz: the slowest, for which the others wait, is used",
+    ):
         assert row(table_of(written(tmp_path, two_gpus(1500))))["engine_mhz"] == 1400
     with pytest.warns(DataWarning, match=r"GPU 10: has no busy span: .* idle; it gets no row"):
         assert table_of(written(tmp_path, two_gpus(use=0))).text["kernel"] == ["run"]
@@ -607,7 +652,7 @@ def test_one_gpu_is_chosen(tmp_path: Path) -> None:
     path = written(tmp_path, two_gpus())
     chosen = table_of(path, replace(MADE, gpu="10"))
     assert (chosen.text["kernel"], row(chosen)["power_w"]) == (["run"], 400)
-    with refused(r"run.log: has nothing of GPU 7; is of GPUs 0 \(\d"):
+    with refused(r"run.log: has nothing about GPU 7; has GPUs 0 \(\d"):
         table_of(path, replace(MADE, gpu="7"))
 
 
@@ -640,7 +685,11 @@ def test_the_metadata_say_what_was_averaged(tmp_path: Path) -> None:
     [
         ("NVIDIA H100 80GB HBM3", Given("rtx3090"), "is of 'NVIDIA H100 .* not of 'rtx3090'"),
         ("", Given(), "does not say the GPU; give device=NAME"),
-        ("", Given("h100-sxm5"), "log, GPU 0: a board power of 30 W cannot be: .* half of the 70"),
+        (
+            "",
+            Given("h100-sxm5"),
+            "log, GPU 0: a board power of 30 W is impossible: .* half of the 70",
+        ),
     ],
 )
 def test_a_gpu_that_cannot_be_is_refused(

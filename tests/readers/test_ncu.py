@@ -106,10 +106,10 @@ def test_of_several_gpus_one_is_chosen(tmp_path: Path, form: str) -> None:
     """Nsight Systems' trace too; its name is then that of the launches' GPU."""
     page, of_the_first = TWO_GPUS[form]
     plural = "es" if of_the_first > 1 else ""
-    told = rf"of GPUs 0 \({of_the_first} launch{plural}\), 1 \(1 launch\)"
-    with refused(f"run.csv: is {told}; name one with"):
+    told = rf"GPUs 0 \({of_the_first} launch{plural}\), 1 \(1 launch\)"
+    with refused(f"run.csv: has {told}; name one with"):
         run_of_text(tmp_path, page)
-    with refused(f"run.csv: has nothing of GPU 5; is {told}"):
+    with refused(f"run.csv: has nothing about GPU 5; has {told}"):
         run_of_text(tmp_path, page, gpu="5")
     run = run_of_text(tmp_path, page, gpu="1")
     assert (run.gpu, run.gpus, only(run).launches) == ("1", ("0", "1"), 1)
@@ -165,17 +165,17 @@ def test_launches_of_a_text(
          r"row 12, column 'Metric Value': 'twenty' is not a number"),
         (long_page().replace('"20"', '"20,5"'), "row 12, column 'Metric Value': .*decimal comma"),
         (long_page().replace("Kbyte", "Kword"),
-         "row 17, column 'Metric Value': has a unit that mlscale does not know; .*--print-units"),
+         "row 17, column 'Metric Value': has an unrecognised unit; .*--print-units"),
         (long_page().replace("(8, 2, 1)", "(8, 0, 1)"), r"column 'Grid Size': .* has a size of 0"),
         (long_page(long_rows(kernel="")), "row 3: the kernel's name is empty"),
         (wide_page(units=False), "row 2: the row of units is missing below the header"),
         (wide_page().replace('"150"', '"1.5.0"'), "row 3, column 'sm__inst_executed_pipe_alu.sum'"),
         (long_page()[:-30], "row 19: is not valid CSV: .* cut off"),
         (long_page(long_rows(), long_rows(1), long_rows()),
-         "row 37: launch 0 comes again; give one report's page"),
-        (wide_page() + wide_page().splitlines()[-1], "row 4: launch 0 comes again"),
+         "row 37: launch 0 appears twice; give the page of one report"),
+        (wide_page() + wide_page().splitlines()[-1], "row 4: launch 0 appears twice"),
         (long_page(long_rows(metrics={TIME: ("", "10000")})),
-         "row 3, column 'Metric Value': has a unit that mlscale does not know"),
+         "row 3, column 'Metric Value': has an unrecognised unit"),
     ],
 )  # fmt: skip
 def test_made_files_that_are_refused(tmp_path: Path, page: str, message: str) -> None:

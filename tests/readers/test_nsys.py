@@ -6,6 +6,7 @@ The made run (see synthetic/traces.py): f twice, 40 us each, g once, 20 us, and 
 from pathlib import Path
 
 import pytest
+from command import Capture, refuse
 from summed_runs import only, run_of, run_of_text, totals
 from synthetic.databases import changed
 from synthetic.tidy import refused
@@ -23,6 +24,20 @@ def times_us(folder: Path, text: str) -> dict[tuple[str, float | None], tuple[fl
         (key.kernel, key.workgroups): (sums.launches, pytest.approx(1e6 * sums.time_total_s))
         for key, sums in groups
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Time (%),Total Time (ns),Instances,Avg (ns),Name\n50,80,0,40,f\n50,80,2,40,g\n",
+        "Name,Calls,TotalDurationNs,AverageNs\nf,0,80,40\ng,2,80,40\n",  # of rocprofv3
+    ],
+)
+def test_a_kernel_that_was_never_launched_has_no_time(tmp_path: Path, text: str) -> None:
+    """A division by 0 was printed."""
+    groups = run_of_text(tmp_path, text).groups.items()
+    times_s = {key.kernel: sums.time_s for key, sums in groups}
+    assert times_s == {"f": None, "g": pytest.approx(40e-9)}
 
 
 class TestCsv:
@@ -51,6 +66,13 @@ class TestCsv:
         text = "Total Time (us),Instances,Name,GridXYZ,BlockXYZ\n10,2,k,   64    1    1,128 1 1\n"
         assert times_us(tmp_path, text) == {("k", 64): (2, 10)}
 
+    def test_a_time_that_no_float_holds_is_refused(self, capsys: Capture, tmp_path: Path) -> None:
+        """Damaged: 10 us over 1e-320 launches. NumPy warned of it in lines of its own."""
+        path = tmp_path / "sums.csv"
+        path.write_text("Total Time (us),Instances,Name\n10,1e-320,k\n")
+        words = ("import", path, "--device", "a100-sxm4-40gb", "--base", "engine=1410,memory=1215")
+        assert "column 'time_ms'" in refuse(capsys, tmp_path, *words, "-o", tmp_path / "t.csv")
+
     def test_further_reports_below(self, tmp_path: Path) -> None:
         """As `nsys stats --format csv` writes them all: the first that is known counts."""
         before = "Processing [run.sqlite] with [cuda_api_sum.py]...\nTime,Num Calls,Name\n1,2,cuX\n"
@@ -59,7 +81,7 @@ class TestCsv:
 
     def test_the_only_gpu_is_taken_for_the_one_that_was_chosen(self, tmp_path: Path) -> None:
         """CUDA_VISIBLE_DEVICES renumbers GPUs, and --gpu may be of a log beside the trace."""
-        with pytest.warns(DataWarning, match="is of GPU 0 alone, which was taken for GPU 3"):
+        with pytest.warns(DataWarning, match="has only GPU 0, which is used as GPU 3"):
             assert run_of_text(tmp_path, gpu_trace(), gpu="3").gpu == "0"
 
     @pytest.mark.parametrize(
@@ -94,7 +116,7 @@ class TestSqlite:
             "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INTEGER, cudaId INTEGER, pid INTEGER)",
             "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0, 0, 4000), (1, 0, 4001)",
         )
-        with refused(r"is of GPUs 0 \(2 launches\), 1 \(1 launch\)"):
+        with refused(r"has GPUs 0 \(2 launches\), 1 \(1 launch\)"):
             run_of(path)
         assert only(run_of(path, gpu="1")).launches == 1
 

@@ -83,9 +83,9 @@ FOO = "NVIDIA FOO 9"
 TAKEN = [
     (profile(A100), NAME, 1, 200, ""),
     (profile(A100, 1430), NAME, 1, 200, ""),
-    (profile(A100, 1470), NAME, 1, 200, r"1410 .* 1470 in the profile; is the power"),
+    (profile(A100, 1470), NAME, 1, 200, r"1410 .* 1470 in the profile; was the power"),
     (profile(A100, 1500, requested={"engine_mhz": 1500}), NAME, 1, 200,
-     r"1410 on average, 1500 in the profile; is the power of the same run"),
+     r"1410 on average, 1500 in the profile; was the power measured in the same run"),
     (profile(A100), FOO, 1, 200, f"is of '{FOO}', which is not in the device table"),
     (profile("made-gpu"), FOO, 1, 200, ""),
     (profile(), NAME, 2, 300, ""),  # of GPU 1
@@ -106,10 +106,10 @@ def test_a_log_of_the_profiles_run(
     [
         (profile("rtx5090"), 1, r"GPU 0: is of 'NVIDIA .*', the profile of 'rtx5090'"),
         (profile(A100, 1500, requested={}), 1,
-         r"engine_mhz is 1410 on average, 1500 in the profile: a limit .* base='engine=1500'$"),
+         r"engine_mhz is 1410 on average, 1500 in the profile: a power .* base='engine=1500'$"),
         (profile(A100, 1330, requested={}), 1,
          r"engine_mhz is 1410 on average, 1330 in the profile: .* ncu sets its own .*engine=1330"),
-        (profile(), 2, r"is of GPUs 0 \(\d.*\), 1 .*; name one with gpu="),
+        (profile(), 2, r"has GPUs 0 \(\d.*\), 1 .*; name one with gpu="),
     ],
 )  # fmt: skip
 def test_a_log_of_another_run_is_refused(
@@ -122,14 +122,25 @@ def test_a_log_of_another_run_is_refused(
 @pytest.mark.parametrize(
     ("table", "power", "message"),
     [
-        (profile(A100), 1e9, r"1e.09 W cannot be: 'a100-sxm4-40gb' has a limit of 400 W"),
-        (profile(A100), 0.25, r"0\.25 W cannot be, 'a100-sxm4-40gb' has at most 400; .* in W"),
-        (profile("made-gpu"), 387260.0, r"387260 W cannot be, no GPU .* \(mW divided by 1000\)"),
-        (profile("h100-sxm5", cu_count=132.0), 34.0, "34 W cannot be: .* half of the 70 W that an"),
-        *((profile(), text, "W cannot be; give watts, or a log") for text in ("0", "-3", "nan")),
-        (profile(), "inf", "W cannot be; give watts, or a log"),
+        (profile(A100), 1e9, r"1e.09 W is impossible: 'a100-sxm4-40gb' has a limit of 400 W"),
+        (profile(A100), 0.25, r"0\.25 W is impossible, 'a100-sxm4-40gb' has at most 400; .* in W"),
+        (
+            profile("made-gpu"),
+            387260.0,
+            r"387260 W is impossible, no GPU .* \(mW divided by 1000\)",
+        ),
+        (
+            profile("h100-sxm5", cu_count=132.0),
+            34.0,
+            "34 W is impossible: .* half of the 70 W that an",
+        ),
+        *(
+            (profile(), text, "W is impossible; give watts, or a log")
+            for text in ("0", "-3", "nan")
+        ),
+        (profile(), "inf", "W is impossible; give watts, or a log"),
         (profile(), "abc", "^abc: cannot be read: "),
-        (profile(power_w=100.0), 200.0, "has power_w already; leave power= away"),
+        (profile(power_w=100.0), 200.0, "already has power_w; omit power="),
     ],
 )
 def test_watts_that_are_refused(table: Table, power: str | float, message: str) -> None:
@@ -154,5 +165,5 @@ def test_watts_that_are_told_of(table: Table, power: float, told: str) -> None:
 def test_a_log_without_power_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
     path.write_text("#Entity GRACT\nID\nGPU 0 0.5\n")
-    with refused(r"run.txt: a board power of nan W cannot be"):
+    with refused(r"run.txt: a board power of nan W is impossible"):
         with_power(profile(), path)

@@ -137,7 +137,7 @@ class TestLogs:
         given = Given("made-gpu", {"cu_count": 4})
         assert Source(str(one)).is_log
         assert read_table([one, two], given).table.numbers["engine_mhz"].tolist() == [1410, 1300]
-        with refused("one.log: is of several GPUs or clocks, made-gpu at .*; name .* with also="):
+        with refused("one.log: has several GPUs or clocks, made-gpu at .*; name .* with also="):
             read([one, two], given)
 
     @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")
@@ -168,15 +168,15 @@ LOG = query(block(1, 5, 1), PERIOD_S)
     ("texts", "given", "message"),
     [
         (["hello, world\n"], {},
-         "^.*run0.csv: is nothing that mlscale knows: its columns 'hello', 'world' tell nothing"),
+         "^.*run0.csv: unrecognised file; its columns 'hello', 'world' show nothing"),
         ([long_page(long_rows(metrics=MORE_THAN_PASS))], GTX980,
-         "^.*run0.csv: 'void k.*: its DRAM traffic is 1.34 times what gtx980 passes"),
+         "^.*run0.csv: 'void k.*: its DRAM traffic is 1.34 times what gtx980 can transfer"),
         ([long_page(), long_page()], {},
-         r"run1.csv: holds the same as .*run0.csv; a file is no further pass or run"),
+         r"run1.csv: is the same as .*run0.csv; omit it, or give a file of another pass"),
         ([long_page(), LOG], {},
-         "run1.csv: is a log of nvidia-smi --query-gpu, no profiler's export"),
-        ([long_page(), V3_TRACE], {}, "is of rocprofv3, .* of ncu; .* the same maker's GPUs"),
-        ([], {"base": {"engine": 1000}}, "is none; it may say cu_count, engine_mhz, memory_mhz"),
+         "run1.csv: is a log of nvidia-smi --query-gpu, not a profiler's export"),
+        ([long_page(), V3_TRACE], {}, "is from rocprofv3, .* from ncu; .* the same vendor's GPUs"),
+        ([], {"base": {"engine": 1000}}, "is not a base; it may give cu_count, engine_mhz"),
         ([], {"base": {"engine_mhz": 0}}, "engine_mhz of the base must be a positive number"),
         ([], {"time_ms": float("nan")}, "time_ms must be a positive number, not nan"),
     ],
@@ -188,7 +188,7 @@ def test_refused(tmp_path: Path, texts: list[str], given: dict[str, Any], messag
 
 def test_a_file_twice_is_refused(tmp_path: Path) -> None:
     [path] = write(tmp_path, long_page())
-    with refused(r"run0.csv: holds the same as .*run0.csv; a file is no further pass or run"):
+    with refused(r"run0.csv: is the same as .*run0.csv; omit it, or give a file of another pass"):
         read([path, path], Given("made-gpu", BASE))
 
 
@@ -211,7 +211,7 @@ class TestFurtherRun:
         texts = long_page(), traced((K, 20)), traced((K, 20)), long_page(long_rows(0), long_rows(1))
         counts, trace, copy, counted = write(tmp_path, *texts)
         first = read([counts, trace], Given("made-gpu", BASE))
-        with refused("run2.csv: holds the same as .*run1.csv"):
+        with refused("run2.csv: is the same as .*run1.csv"):
             read_again([counts, trace], copy, first, self.AT)
         with refused("run3.csv: has counters, .*; give a trace of the further run too"):
             read_again([counts, trace], counted, first, self.AT)

@@ -15,6 +15,8 @@ from synthetic.exports import AMD, V3_TRACE, rocprof_v1, rocprofv3
 from synthetic.rocpd_files import EXTDATA, Dispatch, counters_csv, trace_csv, write_database
 from synthetic.tidy import refused
 
+from mlscale import DataWarning
+
 F = "f(int, int)"
 
 
@@ -90,9 +92,9 @@ class TestCsv:
         (ONE.replace(",500,", ",-500,"), "row 2, column 'SQ_INSTS_VALU': '-500' cannot be a count"),
         (ONE.replace(",1000,", ",1E+03,"), "row 2, column 'BeginNs': '1E.03' is not a time in nan"),
         (ONE.replace(",640,64,", ",640,0,"), "row 2, column 'wgr': '0' has a size of 0"),
-        (ONE.replace("BeginNs", "EndNs"), "row 1: column 'EndNs' is there twice; keep one"),
-        (twice(ONE), "row 3: dispatch 0 comes again; give one run's rows"),
-        (twice(V3_TRACE), "row 4: dispatch 2 comes again"),
+        (ONE.replace("BeginNs", "EndNs"), "row 1: column 'EndNs' appears twice; keep one"),
+        (twice(ONE), "row 3: dispatch 0 appears twice; give the rows of one run"),
+        (twice(V3_TRACE), "row 4: dispatch 2 appears twice"),
         (rocprofv3(AMD)[:-20], "row 17: has .* fields, the header has 19; is the file cut off"),
         (AGENTS + GPU_AGENT.replace("GPU", "NIC"), "lists no GPU"),
         (AGENTS + GPU_AGENT.replace("304", "many"), "row 3, column 'Cu_Count': 'many' is not a nu"),
@@ -101,6 +103,15 @@ class TestCsv:
 def test_csv_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with refused(message):
         run_of_text(tmp_path, text)
+
+
+def test_counters_of_single_channels_are_said_to_be_unused(data_folder: Path) -> None:
+    """hipprof's file lists two of a Hygon's channels: 1,048,581 requests where 1 GiB was read."""
+    with pytest.warns(
+        DataWarning, match="not used, .*; count TCC_EA_RDREQ_32B_sum, TCC_EA_RDREQ_sum too"
+    ):
+        run = run_of(data_folder / "cases4/20-hygon-hipprof-pmc.csv")
+    assert not any("TCC" in name for sums in run.groups.values() for name in sums.totals)
 
 
 # By hand: 10 workgroups of 64 work-items; each counter in two instances.

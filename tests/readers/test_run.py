@@ -69,7 +69,7 @@ TOLD = [
     ("rtx4090", {}, {"engine_mhz": 2235} | RTX4090, (128, 2235, 10501),
      "ncu may have held .* at 2235 MHz, .* up to 3105; if"),
     ("rtx4090", {"engine_mhz": 2100.0}, {"engine_mhz": UNLIKE} | RTX4090, (128, 2100, 10501),
-     "2000 in one .* and 2400 in another: all count as 21"),
+     "2000 in one .* and 2400 in another: 21"),
 ]  # fmt: skip
 
 
@@ -93,17 +93,17 @@ def test_a_clock_that_ncu_did_not_hold_is_no_matter() -> None:
         made("mi300x", engine_mhz=1000, memory_mhz=1300)
 
 
-NO_OTHER = "; .* no other GPU$"
+NO_OTHER = "; .* not of another GPU$"
 REFUSED: list[tuple[str | None, dict[str, float], dict[str, Any], str]] = [
     # Clocks that cannot be, or are at odds.
     ("rtx4090", {}, {"engine_mhz": 2500, "memory_mhz": 13770},
-     "memory_mhz: 13770 MHz cannot be, 'rtx4090' has at most 10501; if it is the data"),
+     "memory_mhz: 13770 MHz is impossible, 'rtx4090' has at most 10501; if it is the data"),
     ("rtx4090", {}, {"engine_mhz": 2500, "memory_limit_mhz": 13770},
-     "memory_mhz: 13770 MHz cannot be"),
-    ("rtx4090", {"engine_mhz": 3600.0}, {}, "engine_mhz of base=: 3600 MHz cannot be"),
-    ("l40s", {"engine_mhz": 2.4e6}, {}, r"engine_mhz of base=: 2.4e\+06 MHz cannot be"),
+     "memory_mhz: 13770 MHz is impossible"),
+    ("rtx4090", {"engine_mhz": 3600.0}, {}, "engine_mhz of base=: 3600 MHz is impossible"),
+    ("l40s", {"engine_mhz": 2.4e6}, {}, r"engine_mhz of base=: 2.4e\+06 MHz is impossible"),
     ("mi300x", {"engine_mhz": 2200.0}, {"engine_limit_mhz": 2100},
-     "the GPU goes up to engine=2100 by the files, base= says 2200"),
+     "by the files the GPU goes up to engine=2100, but base= says 2200"),
     ("l40s", {"engine_mhz": 2400.0}, {"engine_mhz": 2200},
      "engine_mhz was 2200 while profiling, base= says 2400; lock the clocks and profile"),
     ("rtx4090", {}, {"engine_mhz": UNLIKE} | RTX4090,
@@ -112,12 +112,12 @@ REFUSED: list[tuple[str | None, dict[str, float], dict[str, Any], str]] = [
      ".*is 2000 in one launch and 2400 in another, base= says 2400; lock the clocks"),
     # An MI300A has 6 dies: 16 800 cycles would be 2800 MHz of each.
     ("mi300a", {}, {"cycles_per_us": 16_800.0},
-     "engine_mhz: 2800 MHz cannot be, 'mi300a' has at most 2100"),
+     "engine_mhz: 2800 MHz is impossible, 'mi300a' has at most 2100"),
     ("mi300x", {"engine_mhz": 2100.0}, {"cycles_per_us": 11_200.0},
      "engine_mhz was 1400 while profiling by GRBM_GUI_ACTIVE, base= says 2100"),
     # All that lacks is asked for at once; a name that is empty is none (PyTorch's of an MI300X).
     (None, {}, {}, "does not say the GPU, engine_mhz, memory_mhz; give device=NAME base='engi"),
-    (None, {}, {}, ".*memory=…. with what the GPU was set to; of a GPU that .* cu=… too, or a"),
+    (None, {}, {}, ".*memory=…. with what the GPU was set to; for a GPU that .* also cu=…, or a"),
     (None, {}, {"engine_mhz": 2100, "memory_mhz": 1300, "device_name": ""},
      "does not say the GPU"),
     ("mine", {}, {"engine_mhz": 900},
@@ -145,7 +145,7 @@ REFUSED: list[tuple[str | None, dict[str, float], dict[str, Any], str]] = [
     ("mine", CLOCKS, {"device_name": "NVIDIA H100 80GB HBM3"},
      f"is of 'NVIDIA H100 80GB HBM3', .*not of 'mine'{NO_OTHER}"),
     (None, {}, {"device_name": {"NVIDIA H100 PCIe": 1, "NVIDIA B200": 1}},
-     "is of several GPUs: NVIDIA B200, NVIDIA H100 PCIe; import one$"),
+     "has several GPUs: NVIDIA B200, NVIDIA H100 PCIe; import one$"),
     ("A100 80GB", {}, {}, "device=A100 80GB may be a100-sxm4-80gb or a100-pcie-80gb; name one"),
 ]  # fmt: skip
 
@@ -163,7 +163,7 @@ def test_refused(
     [
         ("NVIDIA A100-PG509-200", "a100-sxm4-40gb", "a100-sxm4-40gb", ""),
         ("NVIDIA PG-made-1", "a100-sxm4-40gb", "a100-sxm4-40gb", "which is not in the device"),
-        ("NVIDIA GeForce RTX 4060 Ti", None, "rtx4060ti-16gb", "is taken for 'rtx4060ti-16gb'"),
+        ("NVIDIA GeForce RTX 4060 Ti", None, "rtx4060ti-16gb", "is assumed to be 'rtx4060ti-16gb'"),
     ],
 )
 def test_the_gpu_by_the_file_and_the_user(
@@ -183,7 +183,7 @@ def test_a_machines_list_counts_where_launches_ran() -> None:
     kind = Kind("rocprof", "rocprofv3", "trace")
     ran = SummedFile("trace.csv", kind, groups, Facts(), ("5",), "5")
     assert seen_in([ran, machine]) == {"chip": Counter(["gfx90a"])}
-    with refused("^agents.csv: lists unlike GPUs .gfx942, gfx90a.; keep the row of the one"):
+    with refused("^agents.csv: lists different GPUs .gfx942, gfx90a.; keep the row of the one"):
         seen_in([machine])
 
 
@@ -222,10 +222,10 @@ class TestClockOfCounters:
     def test_one_that_a_run_did_not_have_is_refused(
         self, us: float, mhz: float, times: str
     ) -> None:
-        told = f"^trace.json: kernels {times} .*, at {mhz} MHz: it is .* say base='engine={mhz}'$"
+        told = f"^trace.json: kernels {times} .*, at {mhz} MHz: its .* give base='engine={mhz}'$"
         with refused(told):
             self.check(us, mhz=mhz)
-        with pytest.warns(DataWarning, match="were the clocks others than here"):
+        with pytest.warns(DataWarning, match="were the clocks different"):
             self.check(us, mhz=mhz, said=True)
 
     def test_alike_is_nothing_to_say(self) -> None:

@@ -5,55 +5,21 @@ no real one.
 """
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from synthetic import llm_server
+from synthetic.serving_results import WHOLE, WHOLE_AIPERF, WHOLE_SGLANG, WHOLE_TRTLLM, WHOLE_VLLM
 from synthetic.tidy import refused
 
 from mlscale.errors import DataWarning
 from mlscale.readers.files import open_file
 from mlscale.readers.serving import ServingResult, read, read_result
 
-# Whole results by hand: 8 clients, 2 requests/s of 4 s each: 0.1 s to the first of 196 tokens, and
-# 20 ms for each other; percentiles around these means.
-SPREAD = {"mean": 1.0, "median": 0.95, "p90": 1.3, "p99": 1.9}
-MEANS = {"ttft": 100.0, "tpot": 20.0, "itl": 20.0, "e2el": 4000.0}
-WHOLE_VLLM = {"backend": "vllm", "num_prompts": 100, "request_rate": "inf", "max_concurrency": 8,
-              "duration": 50.0, "completed": 100, "total_input_tokens": 10000,
-              "total_output_tokens": 19600, "request_throughput": 2.0, "output_throughput": 392.0,
-              "total_token_throughput": 592.0}  # fmt: skip
-WHOLE_VLLM |= {f"{at}_{m}_ms": x * v for m, v in MEANS.items() for at, x in SPREAD.items()}
-WHOLE_SGLANG = {name.replace("e2el", "e2e_latency"): value for name, value in WHOLE_VLLM.items()
-                if name not in ("num_prompts", "total_token_throughput")}  # fmt: skip
-WHOLE_SGLANG |= {"random_range_ratio": 1.0, "request_rate": 2.1, "input_throughput": 200.0}
-
-
-def spread(mean: float, at_mean: str, at_median: str = "p50") -> dict[str, float]:
-    """Statistics around a mean, by the names of a tool."""
-    names = {"mean": at_mean, "median": at_median}
-    return {names.get(at, at): x * mean for at, x in SPREAD.items()}
-
-
-WHOLE_AIPERF = {
-    "request_count": {"avg": 100}, "request_throughput": {"avg": 2.0},
-    "benchmark_duration": {"avg": 50.0}, "output_sequence_length": {"sum": 19600},
-    "time_to_first_token": spread(100, "avg"), "inter_token_latency": spread(20, "avg"),
-    "request_latency": spread(4000, "avg"), "output_token_throughput": {"avg": 392.0},
-    "input_config": {"loadgen": {"concurrency": 8}},
-}  # fmt: skip
-WHOLE_TRTLLM = {
-    "engine": {"model": "m", "backend": "Pytorch"},
-    "request_info": {"num_requests": 100, "avg_input_length": 100, "avg_output_length": 196},
-    "performance": {"request_throughput_req_s": 2.0, "system_output_throughput_tok_s": 392.0,
-                    "total_latency_ms": 50000.0},
-    "streaming_metrics": {"avg_ttft_ms": 100.0, "ttft_percentiles": spread(100, "average"),
-                          "tpot_percentiles": spread(20, "average")},
-}  # fmt: skip
-WHOLE = {"vLLM": WHOLE_VLLM, "SGLang": WHOLE_SGLANG, "AIPerf": WHOLE_AIPERF,
-         "trtllm-bench": WHOLE_TRTLLM}  # fmt: skip
 ALL_FAILED = WHOLE_VLLM | {
     "start_times": [0.0] * 100, "ttfts": [0.0] * 100, "itls": [[]] * 100, "output_lens": [0] * 100,
     "errors": ["refused"] * 100,
@@ -175,13 +141,13 @@ def test_a_result_may_lack_what_is_no_count(tmp_path: Path, tool: str) -> None:
             json.dumps(WHOLE_VLLM) + "\n" + json.dumps(WHOLE_VLLM),
             "2 results, of inf, inf requests/s",
         ),
-        (json.dumps(WHOLE_VLLM)[:-20], "is no whole result of vLLM's bench serve"),
+        (json.dumps(WHOLE_VLLM)[:-20], "is not a complete result of vLLM's bench serve"),
         (json.dumps({"num_prompts": 3}), "'completed' is missing"),
         (json.dumps(ALL_FAILED), "all requests failed, by errors; save it again"),
-        (json.dumps(WHOLE_VLLM)[:-1] + ', "completed": 98}', "'completed' is there twice"),
+        (json.dumps(WHOLE_VLLM)[:-1] + ', "completed": 98}', "'completed' appears twice"),
         (json.dumps(WHOLE_VLLM | {"completed": 10**400}), "int too large to convert to float"),
-        ('{"traceEvents": []}', "is no result of vllm bench serve"),
-        ("time,power\n1,2\n", "is no result of vllm bench serve"),
+        ('{"traceEvents": []}', "is not a result of vllm bench serve"),
+        ("time,power\n1,2\n", "is not a result of vllm bench serve"),
     ],
 )
 def test_what_is_no_single_result_is_refused(tmp_path: Path, text: str, told: str) -> None:
@@ -301,14 +267,15 @@ DOUBLED = {"total_output_tokens": 39200, "output_throughput": 784.0,
     [
         ({name: values[:50] for name, values in LISTS.items()},
          "start_times lists 50 requests, but completed is 100"),
-        ({"itls": [[0.004] * 195] * 100}, "itl_ms is 19, but by the lists 4"),
-        ({"ttfts": [0.2] * 100}, "ttft_ms is 100, but by the lists 200"),
+        ({"itls": [[0.004] * 195] * 100}, "itl_ms is 19, but by its lists 4"),
+        ({"ttfts": [0.2] * 100}, "ttft_ms is 100, but by its lists 200"),
         (DOUBLED, "total_output_tokens is 39200, but the sum of output_lens 19600"),
         (SHORTER, "duration is 35, but by start_times, ttfts and itls 49.54"),
         ({"start_times": [1e3 * at for at in LISTS["start_times"]]}, "by start_times, ttfts and"),
         ({"start_times": [-at for at in LISTS["start_times"]]}, "start_times: the requests' times"),
         ({"start_times": ["soon"] * 100}, "start_times: could not convert"),
         ({"start_times": [None] * 100}, "start_times: the requests' times"),
+        ({"itls": [[1e308] * 195] * 100}, "itls: the requests' times"),
     ],
 )  # fmt: skip
 def test_lists_that_contradict_their_file_are_refused_by_name(
@@ -367,7 +334,7 @@ def test_the_spread_of_a_mean_is_its_standard_error(tmp_path: Path) -> None:
     told = WHOLE_VLLM | {"num_prompts": 20, "completed": 20, "duration": 10.0, "ttfts": ttfts}
     told |= {"total_output_tokens": 20 * 196, "total_input_tokens": 2000}
     told |= {"itls": [[0.02] * 195] * 20, "output_lens": [196] * 20}
-    told["mean_ttft_ms"] = told["median_ttft_ms"] = 109.5
+    told |= {"mean_ttft_ms": 109.5, "median_ttft_ms": 109.5, "max_concurrency": None}
     for at in ("p90", "p99"):
         told[f"{at}_ttft_ms"] = 118.0
     file = tmp_path / "result.json"
@@ -376,6 +343,21 @@ def test_the_spread_of_a_mean_is_its_standard_error(tmp_path: Path) -> None:
     error = np.std(ttfts, ddof=1) / np.sqrt(20) / np.mean(ttfts)
     assert found.spread["ttft mean"] == pytest.approx(error, rel=0.01)
     assert found.spread["itl p50"] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_first_of_all_clients_are_in_each_run(tmp_path: Path) -> None:
+    """By hand: 4 of 44 come at once and wait 1 s, the others 0.1 s: no further run differs."""
+    run = llm_server.serve(llm_server.Server(), 1980.0, np.inf, 44, 4)
+    spreads = []
+    for clients in (4, None):
+        told = llm_server.result(replace(run, ttfts=np.array([1.0] * 4 + [0.1] * 40)))
+        told["max_concurrency"] = clients
+        file = tmp_path / f"{clients}.json"
+        file.write_text(json.dumps(told), encoding="utf-8")
+        spreads.append(read_result(file).spread)
+    assert spreads[0]["ttft mean"] == pytest.approx(0, abs=1e-12)
+    assert spreads[1]["ttft mean"] > 0.3
+    assert spreads[0]["itl p99"] == spreads[1]["itl p99"]
 
 
 def test_tpot_is_counted_as_vllm_does(tmp_path: Path) -> None:

@@ -62,9 +62,12 @@ def test_a_launch_without_a_time_and_sizes_that_none_has(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("damaged", "message"),
     [
-        (lambda text: text[:-500], "is no valid JSON .*cut off"),
-        (lambda text: text.replace(b'"ph"', b'"ph', 1), "is no valid JSON at"),
-        (lambda text: text.replace(b'"args": {', b'"args": ' + b"[" * 100_000, 1), "no valid JSON"),
+        (lambda text: text[:-500], "is not valid JSON .*cut off"),
+        (lambda text: text.replace(b'"ph"', b'"ph', 1), "is not valid JSON at"),
+        (
+            lambda text: text.replace(b'"args": {', b'"args": ' + b"[" * 100_000, 1),
+            "not valid JSON",
+        ),
         (lambda text: gzip.compress(text)[:-20], "cannot be unpacked: .*cut off"),
         (lambda _: b'{"traceEvents": []}', r"no kernels were traced; profile with .*\.CUDA among"),
         (lambda text: text.replace(b'"kernel"', b'"cpu_op"'), "no kernels were traced"),

@@ -108,7 +108,7 @@ class TestFolder:
     ) -> None:
         """Nobody listens at port 9 of this machine; no folder is below a file."""
         monkeypatch.setattr(datasets, "all_datasets", lambda: {NAME: made("http://127.0.0.1:9")})
-        with refused("cannot be fetched: .*where there is no network, put the file into a folder"):
+        with refused("cannot be fetched: .*without a network, put the file into a folder"):
             fetch(NAME)
         (tmp_path / "taken").write_text("mine")
         monkeypatch.setenv("MLSCALE_CACHE", str(tmp_path / "taken" / "cache"))

@@ -106,14 +106,14 @@ class TestOwnSets:
         assert table.metadata["profile_kind"] == "sampled"
 
     def test_of_another_name_are_refused_with_a_guess(self) -> None:
-        with refused("there is no data set 'gtx980-lwo'; there are .*; is 'gtx980-low' meant?"):
+        with refused("there is no data set 'gtx980-lwo'; available: .*; is 'gtx980-low' meant?"):
             dataset("gtx980-lwo")
 
 
 def test_a_name_that_is_not_shipped_is_refused_with_those_that_are() -> None:
     for name in SHIPPED:
         assert path(name).name == name
-        with refused(f"no file 'gcn3.parquet' is shipped; there are .*{name}"):
+        with refused(f"no file 'gcn3.parquet' is shipped; available: .*{name}"):
             path("gcn3.parquet")
 
 
