@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from math import isnan
@@ -16,8 +16,7 @@ from statistics import stdev
 
 from mlscale.cli import options
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import si
-from mlscale.cli.text import print_line
+from mlscale.cli.terminal import print_line, si
 from mlscale.data.points import SECOND_CLOCK
 from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.files import is_stream
@@ -39,11 +38,10 @@ from mlscale.sensors.log import (
     kept,
     measured,
     warn_of_run,
-    write_log,
 )
 from mlscale.sensors.program import Signals, Work
 from mlscale.sensors.recorder import USUAL_HZ, Recorder
-from mlscale.text import printable
+from mlscale.text import printable, shell_line
 
 _LONGEST_NAME = 60
 _EXAMPLES = """\
@@ -69,9 +67,9 @@ def add_arguments(parser: Parser) -> None:
     add("--at", type=options.clock_mhz, metavar="MHZ", help=what, group=clocks)
     what = "measure as it is, then at 0.6 of that clock (root), and advise"
     add("--two-clocks", action="store_true", help=what, group=clocks)
-    what = "with --two-clocks: how many percent more time the run may take"
+    what = "with --two-clocks: how much longer the run may take, in %%"
     add("--max-slowdown", type=options.slowdown_percent, metavar="PCT", help=what)
-    what = "measure what already runs (no CMD) for this time, e.g. 60s"
+    what = "measure what is already running (no CMD) for this time, e.g. 60s"
     add("--for", dest="seconds", type=options.seconds, metavar="SECONDS", help=what)
     what = "work per second of what runs, e.g. tokens; its time is then 1/rate"
     add("--rate", type=options.positive_number, metavar="N", help=what)
@@ -102,12 +100,12 @@ class _Task:
     partial: list[PartialLog] = field(default_factory=list)
 
     def close(self) -> None:
-        """Leave the partial logs that are still there."""
+        """Close the partial logs, which stay."""
         for log in self.partial:
             log.close()
 
     def remove_partial(self, boards: Sequence[GpuBoard]) -> None:
-        """Take away the partial logs of boards."""
+        """Delete the partial logs of these boards."""
         for log in self.partial:
             if log.board in boards:
                 log.remove()
@@ -123,7 +121,7 @@ class Outcome:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, write and tell; the exit status is the program's. Raises InputError."""
+    """Measure, write the log, report it; the exit status is the program's. Raises InputError."""
     _check(arguments)
     boards = boards_at_hand(arguments.gpu)
     if arguments.two_clocks:
@@ -151,7 +149,7 @@ def _write_and_tell(task: _Task, outcome: Outcome) -> int:
         try:
             told.append((board, measured(path)))
         except InputError as error:
-            warn("M02", f"{error}; if another GPU worked, name it: --gpu")
+            warn("M02", f"{error}; if another GPU did the work, name it: --gpu")
     for board, found in told:
         tell(line(found, board.index in task.held, task.arguments.rate))
     for said in errors:
@@ -164,9 +162,11 @@ def _write_and_tell(task: _Task, outcome: Outcome) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     """Raise UsageError on options that do not suit each other."""
     if bool(arguments.program_words) == bool(arguments.seconds):
-        raise UsageError("give a program behind '--', or --for SECONDS of what runs already")
+        raise UsageError("give a program after '--', or --for SECONDS if it already runs")
     if arguments.two_clocks and (arguments.seconds or arguments.rate):
-        raise UsageError("--two-clocks takes no --for or --rate; measure one clock at a time: --at")
+        raise UsageError(
+            "--two-clocks does not work with --for or --rate; measure one clock at a time: --at"
+        )
     if arguments.max_slowdown is not None and not arguments.two_clocks:
         raise UsageError("--max-slowdown needs --two-clocks")
     if arguments.repeat > 1 and arguments.seconds:
@@ -182,7 +182,7 @@ def _hold(stack: ExitStack, arguments: argparse.Namespace, board: GpuBoard) -> N
     try:
         stack.enter_context(given_back(board, bool(arguments.at or arguments.two_clocks)))
     except SettingError as error:
-        how = f"As it is, and with what to type for the second clock: {_command(arguments)}"
+        how = f"To measure without it, and what to type for the second clock: {_command(arguments)}"
         if arguments.at:
             to_set, to_reset = board.commands(board.nearest_mhz(arguments.at))
             how = f"By hand: sudo {to_set}; {_command(arguments)}; sudo {to_reset}"
@@ -265,8 +265,8 @@ def _once(task: _Task) -> Outcome:
         task.remove_partial(task.boards)
         raise
     if is_at_work and not any(recorder.others.values()):
-        told = "the GPU is still at work after the program ended, and the log lacks the rest; if "
-        warn("M02", f"{told}something goes on in the background, wait for it, or use --for")
+        told = "the GPU is still busy after the program ended, so the log lacks the rest; if "
+        warn("M02", f"{told}something still runs in the background, wait for it, or use --for")
     return Outcome(status, recorder)
 
 
@@ -281,15 +281,16 @@ def _logged(task: _Task, board: GpuBoard, outcome: Outcome) -> Path:
     clocks = [sample[ENGINE] for _, sample in at_work(rows) if ENGINE in sample]
     mhz = task.held.get(board.index) or (round(sum(clocks) / len(clocks)) if clocks else 0)
     path = _path(task, board, mhz)
+    log = next(log for log in reversed(task.partial) if log.board is board)
     facts = {
-        **next(log.facts for log in reversed(task.partial) if log.board is board),
+        **log.facts,
         "skip_s": arguments.skip,
         "times_s": [round(seconds, 3) for seconds in times_s],
         "log_time_sd": stdev(map(math.log, times_s)) if times_s else None,
     }
     if path.exists() and not is_stream(path):
-        tell(f"{path}: existed, and is replaced")
-    write_log(path, board, rows, {name: fact for name, fact in facts.items() if fact})
+        tell(f"{path}: already existed and is replaced")
+    log.save(path, rows, {name: fact for name, fact in facts.items() if fact})
     task.remove_partial([board])
     if why := recorder.lost.get(board.index):
         raise InputError(f"GPU {board.index} no longer answers ({why}): {path} ends there")
@@ -313,6 +314,8 @@ def _path(task: _Task, board: GpuBoard, mhz: int) -> Path:
     if arguments.output:
         asked = Path(arguments.output)
         if is_stream(asked) and not os.path.isdir(asked):  # noqa: PTH112
+            if asked.is_fifo():
+                raise UsageError(f"-o {asked}: is a pipe, and the log is read again; name a file")
             return asked
         more = part + (clock if arguments.two_clocks else "")
         return asked.with_name(f"{asked.stem}{more}{asked.suffix or '.csv'}")
@@ -330,7 +333,7 @@ def _tell_next(
     if was_set:
         tell(board.takes_away)
         log = shell_line([str(found.path)])
-        told = f"with the LOG of the clock as it was: mlscale advise LOG --also {log}"
+        told = f"with the LOG of the run without a lock: mlscale advise LOG --also {log}"
         if arguments.seconds and not arguments.rate:
             told = f"with a benchmark's RESULTs: mlscale advise RESULT LOG --also RESULT {log}"
         tell(f"For the answer, {told}")
@@ -338,12 +341,12 @@ def _tell_next(
     if math.isnan(found.engine_mhz):
         return
     if arguments.seconds:
-        tell("For an answer, once more at 0.6 of the clock, with the --rate there")
+        tell("For an answer, measure again at 0.6 of the clock, with the --rate there")
         if not arguments.rate:
             tell("(this log has no rate: measure it again with --rate, the work per second,")
             tell("or give a benchmark's results: mlscale advise RESULT LOG --also RESULT LOG)")
     else:
-        tell("For an answer, once more at 0.6 of the clock (needs root):")
+        tell("For an answer, measure again at 0.6 of the clock (needs root):")
     mhz = board.nearest_mhz(SECOND_CLOCK * found.engine_mhz)
     tell(f"  {_command(arguments, mhz)}")
 
@@ -407,20 +410,6 @@ def tell(line: str) -> None:
 def _print(text: str) -> None:
     with suppress(OSError):  # nobody reads it: no log is lost of that
         print(text, end="", file=sys.stderr, flush=True)
-
-
-def shell_line(words: Iterable[str]) -> str:
-    """Words as one line to paste into a shell; controls as bash and zsh write them."""
-    return " ".join(
-        shlex.quote(word) if printable(word) == word else f"$'{''.join(map(_escaped, word))}'"
-        for word in words
-    )
-
-
-def _escaped(letter: str) -> str:
-    if not letter.isprintable():
-        return "".join(f"\\x{byte:02x}" for byte in os.fsencode(letter))
-    return f"\\{letter}" if letter in "\\'" else letter
 
 
 def show_live(recorder: Recorder | None) -> None:

@@ -1,6 +1,6 @@
 """The GPUs at hand: what each says, and what of it is set; NVIDIA's by NVML, AMD's by AMD SMI.
 
-NVML (nvidia-ml-py) does not tell which clocks were locked before: to put back is to leave them to
+NVML (nvidia-ml-py) does not say which clocks were locked before: to put back is to leave them to
 the driver. Of AMD's, by amdsmi of the ROCm that is installed, none has run this yet: an engine
 clock is set as performance determinism, a highest clock; put back is the level of before. Which
 calls there are: NVIDIA's NVML API Reference Guide, AMD SMI's Python API reference.
@@ -32,7 +32,7 @@ VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 class LostError(InputError):
-    """The GPU does not answer any more."""
+    """The GPU no longer answers."""
 
 
 class SettingError(InputError):
@@ -77,7 +77,7 @@ def board_by_uuid(uuid: str) -> "NvidiaBoard":
 class NvidiaBoard:
     """One GPU: its index, UUID and name. handle: NVML's. AMD's has the same methods."""
 
-    takes_away = "A lock set by hand before (nvidia-smi -lgc) is gone: NVML does not tell it"
+    takes_away = "A lock set by hand before (nvidia-smi -lgc) is lost: NVML does not report it"
 
     def __init__(self, handle: Any) -> None:
         import pynvml
@@ -101,7 +101,7 @@ class NvidiaBoard:
             return None
 
     def facts(self) -> dict[str, Any]:
-        """What stays: driver, limit [W], the profiles of power that are in force, as bits."""
+        """What does not change: driver, limit [W], the active power profiles, as bits."""
         found = {"driver": self._told("nvmlSystemGetDriverVersion")}
         if limit_mw := self._ask("nvmlDeviceGetPowerManagementLimit"):
             found["power_limit_w"] = limit_mw / 1e3
@@ -112,7 +112,7 @@ class NvidiaBoard:
         return found
 
     def read(self) -> Sample:
-        """The sensors now. Raises LostError, also where none answers."""
+        """The sensors' present values. Raises LostError, also if none answers."""
         nvml, ask = self._nvml, self._ask
         shares = ask("nvmlDeviceGetUtilizationRates")
         instant_mw = self._instant_mw()
@@ -286,7 +286,7 @@ class AmdBoard:
         return {"driver": str(driver.get("driver_version", ""))}
 
     def read(self) -> Sample:
-        """The sensors now. Raises LostError where none answers."""
+        """The sensors' present values. Raises LostError if none answers."""
         smi, number = self._smi, self._number
         watts = ("current_socket_power", "average_socket_power")
         kinds, metric = smi.AmdSmiTemperatureType, smi.AmdSmiTemperatureMetric.CURRENT
@@ -388,12 +388,12 @@ def _named(found: Sequence[GpuBoard], name: str) -> GpuBoard:
         if name == board.index or is_uuid:
             return board
     known = ", ".join(f"GPU {board.index} ({board.name})" for board in found)
-    raise InputError(f"there is no GPU {name} that answers; there is: {known}")
+    raise InputError(f"no GPU {name} answers; available: {known}")
 
 
 def _parts_error(what: str) -> InputError:
     return InputError(
         f"{what}, and its sensors show the whole GPU with all that runs on it; measure an "
-        f"undivided GPU ({parameter('gpu')}), or switch the division off",
+        f"undivided GPU ({parameter('gpu')}), or turn the partitioning off",
         "M01",
     )

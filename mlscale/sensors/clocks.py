@@ -6,7 +6,6 @@ holds. A marker in a folder that nobody holds is of a process that was killed.
 
 import json
 import os
-import shlex
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 from mlscale.errors import InputError, warn
 from mlscale.files import only_writer, parse_json_object, read_bytes, write_text
 from mlscale.sensors.boards import GpuBoard, SettingError
+from mlscale.text import shell_line
 
 # Not from a manual: how long a GPU may take to run at a clock that was just set.
 SETTLE_S = 0.2
@@ -38,9 +38,9 @@ def set_board(board: GpuBoard, settings: Mapping[str, int]) -> None:
 def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
     """Within the block the board may be set; after it, it is as before.
 
-    Where nothing is to be set, only what a killed process left is put back. Raises SettingError
-    where it may not be set, and InputError where another mlscale holds the board, and where it
-    cannot be put back.
+    If nothing is to be set, only what a killed process left is put back. Raises SettingError if
+    it may not be set, and InputError if another mlscale holds the board, or if it cannot be put
+    back.
     """
     folder = _folder(board)
     marker = folder / "before.json"
@@ -63,8 +63,8 @@ def given_back(board: GpuBoard, sets_board: bool) -> Iterator[None]:
             board.put_back(before)  # as it is: the right to set is known before anything takes time
         except SettingError as error:
             raise SettingError(
-                f"GPU {board.index}: you may not set its clocks ({error}); run as root, or ask "
-                "your site (under Slurm: --gpu-freq)"
+                f"GPU {board.index}: no permission to set its clocks ({error}); run as root, or "
+                "ask your site (under Slurm: --gpu-freq)"
             ) from None
         write_text(marker, json.dumps(before))
         try:
@@ -82,7 +82,9 @@ def _hold_alone(stack: ExitStack, folder: Path, board: GpuBoard) -> None:
             time.sleep(_STARTING_S / _TRIES)
         else:
             return
-    raise InputError(f"GPU {board.index}: another mlscale holds its clocks; wait for it")
+    raise InputError(
+        f"GPU {board.index}: another mlscale holds its clocks, here or in another process; wait"
+    )
 
 
 def _folder(board: GpuBoard) -> Path:
@@ -117,7 +119,7 @@ def _put_back(board: GpuBoard, marker: Path) -> None:
     except (InputError, OSError) as error:
         raise InputError(
             f"GPU {board.index}: clock not put back ({error}); as root: {board.commands(0)[1]} && "
-            f"rm {shlex.quote(str(marker))}"
+            f"{shell_line(['rm', str(marker)])}"
         ) from None
 
 

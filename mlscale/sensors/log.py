@@ -38,10 +38,10 @@ class Measured:
 
     Attributes:
         path: the log; gpu: its index; name: of the GPU.
-        time_s: that the GPU worked, or of so much work [s]; total_s: from the first sample to the
-            last.
-        engine_mhz: mean while it worked; NaN where no sensor tells.
-        mean_w: mean power [W] in that time, and energy_j its energy [J]; NaN where none tells.
+        time_s: how long the GPU worked, or the time of so much work [s]; total_s: from the first
+            sample to the last.
+        engine_mhz: mean while it worked; NaN if no sensor shows it.
+        mean_w: mean power [W] in that time, and energy_j its energy [J]; NaN if no sensor does.
     """
 
     path: Path
@@ -76,11 +76,14 @@ class PartialLog:
                 "another with -o"
             ) from None
         self._path, self._stack = Path(name), ExitStack()
+        os.umask(umask := os.umask(0))
+        with suppress(OSError):  # as of a FAT stick
+            self._path.chmod(0o666 & ~umask)
         self._file = self._stack.enter_context(os.fdopen(handle, "w", encoding="utf-8"))
         self._stack.enter_context(only_writer(self._path))
         for path in sorted(folder.glob(f"*{_PART}")):
             with suppress(InputError, OSError), only_writer(path):  # nobody holds it
-                warn("M02", f"{path}: was sampled of a run that was killed; rename or delete it")
+                warn("M02", f"{path}: is from a run that was killed; rename or delete it")
 
     def add(self, rows: Samples) -> None:
         """Write the last of all samples; with a heading that is new, all of them anew."""
@@ -98,27 +101,35 @@ class PartialLog:
             )
             self._file.flush()
 
+    def save(self, path: Path, rows: Samples, facts: Mapping[str, Any]) -> None:
+        """Give it its name, or write what it lacks, whole or not at all. Raises InputError.
+
+        facts: what does not change. Where nothing can be written a copy is elsewhere, and named.
+        """
+        text = _text(self.board, rows, _headings(rows), facts)
+        with suppress(OSError, UnicodeDecodeError):  # what is there needs no more of a full disk
+            if not is_stream(path) and self._path.read_text(encoding="utf-8") == text:
+                self._path.replace(path.resolve())
+                return
+        try:
+            write_text(path, text)
+        except InputError as error:  # as of a full disk: the run may have taken hours
+            with suppress(OSError):
+                elsewhere = Path(mkdtemp(prefix="mlscale-")) / path.name
+                elsewhere.write_text(text, encoding="utf-8")
+                self.remove()
+                raise InputError(f"{error}; the log is in {elsewhere}") from None
+            raise
+
     def close(self) -> None:
-        """Leave it as it is: from now on no process holds it."""
-        self._stack.close()
+        """Leave it as it is, no longer held by a process."""
+        with suppress(OSError):  # what a full disk did not take is in memory too
+            self._stack.close()
 
     def remove(self) -> None:
-        """Take it away: there is a whole log, or nothing to keep."""
+        """Delete it: the log is complete, or there is nothing to keep."""
         self.close()
         self._path.unlink(missing_ok=True)
-
-
-def write_log(path: Path, board: GpuBoard, rows: Samples, facts: Mapping[str, Any]) -> None:
-    """Write a log, whole or not at all. Raises InputError. facts: what does not change."""
-    text = _text(board, rows, _headings(rows), facts)
-    try:
-        write_text(path, text)
-    except InputError as error:  # as of a full disk: the run may have taken hours
-        with suppress(OSError):
-            elsewhere = Path(mkdtemp(prefix="mlscale-")) / path.name
-            elsewhere.write_text(text, encoding="utf-8")
-            raise InputError(f"{error}; the log is in {elsewhere}") from None
-        raise
 
 
 def _headings(rows: Samples) -> list[str]:
@@ -148,7 +159,7 @@ def _cell(name: str, value: float | None) -> str:
 
 
 def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Samples:
-    """The samples of a board but for those of the first seconds; all where that leaves none.
+    """The samples of a board without those of the first seconds; all if that leaves none.
 
     Raises InputError without any.
     """
@@ -159,7 +170,7 @@ def kept(recorder: Recorder, board: GpuBoard, skip_s: float = 0.0) -> Samples:
         raise InputError(f"{gpu}{told}; no log is written")
     left = [row for row in rows if row[0] >= rows[0][0] + skip_s]
     if len(left) < 2:
-        warn("M02", f"{gpu}: no samples after the first {skip_s:g} s, so that none is left out")
+        warn("M02", f"{gpu}: no samples after the first {skip_s:g} s, so none is left out")
     return left if len(left) > 1 else rows
 
 
@@ -169,7 +180,7 @@ def at_work(rows: Samples) -> Samples:
 
 
 def measured(path: Path) -> Measured:
-    """What a log says. Raises InputError, also where the GPU was idle; warns of odd clocks."""
+    """What a log says. Raises InputError, also if the GPU was idle; warns of odd clocks."""
     from mlscale.data.devices import find_device
     from mlscale.readers.busy_span import busy_span, mean_power
     from mlscale.readers.log_table import mean_clocks
@@ -211,16 +222,16 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
 
 
 class Meter:
-    """Samples a GPU while a block runs, and writes its log where the block ends well.
+    """Samples a GPU while a block runs, and writes its log if the block succeeds.
 
-    A log that is there is replaced then, as by `mlscale measure -o`; a warning says so. Until then
-    what is sampled is in a file beside it, which stays where the block does not end well.
+    An existing log is then replaced, as by `mlscale measure -o`, with a warning. Until then the
+    samples are in a file next to it, which is kept if the block raises.
 
     Attributes:
         path: the log.
         time_s: that the GPU worked [s]; with a rate that of a million units of work.
         engine_mhz, mean_w: mean clock [MHz] and power [W] in that time; energy_j: its energy [J].
-            NaN until the block has ended, and where no sensor tells.
+            NaN until the block has ended, and if no sensor shows it.
     """
 
     time_s = engine_mhz = mean_w = energy_j = math.nan
@@ -250,7 +261,7 @@ class Meter:
             self._partial.close()
             return
         recorder, board = self._recorder, self._board
-        write_log(self.path, board, kept(recorder, board), self._partial.facts)
+        self._partial.save(self.path, kept(recorder, board), self._partial.facts)
         self._partial.remove()
         warn_of_run(recorder, board)
         if why := recorder.lost.get(board.index):

@@ -29,7 +29,7 @@ def ending_signals() -> list[int]:
 
 @contextmanager
 def interrupted_once() -> Iterator[None]:
-    """In the block the first such signal raises KeyboardInterrupt, and others are not heard."""
+    """In the block the first such signal raises KeyboardInterrupt; others are ignored."""
 
     def interrupt(*_: object) -> None:
         for number in before:
@@ -82,16 +82,24 @@ class Signals:
             self.process.send_signal(number)
 
 
+class EndedBySignalError(KeyboardInterrupt):
+    """A signal came before there was anything to log. number: its."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted; no log is written")
+        self.number = number
+
+
 class Work:
     """A program that was started; without words what runs already, for so many seconds.
 
-    Raises KeyboardInterrupt after a signal, and InputError where it cannot be started.
+    Raises KeyboardInterrupt after a signal, and InputError if it cannot be started.
     """
 
     def __init__(self, words: Sequence[str], seconds: float, signals: Signals) -> None:
         self._signals, self._until_s = signals, time.monotonic() + seconds
         if signals.last:
-            raise KeyboardInterrupt("interrupted; no log is written")
+            raise EndedBySignalError(signals.last)
         if not words:
             return
         try:

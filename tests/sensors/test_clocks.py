@@ -102,7 +102,9 @@ def test_after_a_kill_the_next_start_puts_back(board: GpuBoard, gpu: MadeGpu) ->
 def test_two_runs_do_not_share_a_board(board: GpuBoard) -> None:
     with (
         given_back(board, sets_board=True),
-        pytest.raises(InputError, match="GPU 0: another mlscale holds its clocks; wait for it"),
+        pytest.raises(
+            InputError, match="GPU 0: another mlscale holds its clocks, here or in another process"
+        ),
         given_back(board, sets_board=True),
     ):
         pass
@@ -273,7 +275,7 @@ def test_after_kill_9_the_next_start_puts_back_and_names_what_was_sampled(
     assert log.facts["engine_mhz"] == 840
     _, err = succeed(capsys, "measure", "--", "sh", "job.sh")
     assert "an earlier run was killed while it held the clocks; they are put back first" in err
-    assert f"M02: {partial}: was sampled of a run that was killed; rename or delete it" in err
+    assert f"M02: {partial}: is from a run that was killed; rename or delete it" in err
     assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
 
 

@@ -5,10 +5,14 @@ Expected: what the made GPU is made of; 1395 MHz and 310 W at work, 210 MHz and 
 
 # ruff: noqa: ARG002
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +23,10 @@ from synthetic.made_gpu import MadeGpu
 import mlscale
 from mlscale.cli import measure
 from mlscale.cli.main import main
+from mlscale.errors import InputError
 from mlscale.readers.monitor import FACTS, read_log
 from mlscale.readers.reading import read_table
+from mlscale.sensors import log
 from mlscale.sensors.boards import boards_at_hand
 from mlscale.sensors.recorder import Recorder
 
@@ -46,7 +52,7 @@ class TestOneRun:
         )
         assert first.endswith(" s, 1395 MHz, 310 W mean, 620 J -> job-1395.csv")
         assert then == [
-            "  For an answer, once more at 0.6 of the clock (needs root):",
+            "  For an answer, measure again at 0.6 of the clock (needs root):",
             "    sudo mlscale measure --at 840 -- sh job.sh",
         ]
         [log] = read_log(Path("job-1395.csv"))
@@ -85,7 +91,7 @@ class TestOneRun:
     ) -> None:
         for is_there in (False, True):
             _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
-            assert ("log.csv: existed, and is replaced" in err) == is_there
+            assert ("log.csv: already existed and is replaced" in err) == is_there
         message = refuse(capsys, Path(), "measure", "-o", "none/log.csv", *JOB)
         said = "no log can be written there (No such file or directory); name another with -o"
         assert message.endswith(f"none: {said}")
@@ -103,10 +109,71 @@ class TestOneRun:
         assert not list(Path("/dev").glob("null*.csv"))
         assert not list(Path().glob("*.csv"))
 
+    def test_a_pipe_is_refused_before_the_run(self, gpu: MadeGpu, capsys: Capture) -> None:
+        """It waited for ever for the log to come back, with the clocks held."""
+        os.mkfifo("pipe")
+        message = refuse(capsys, Path(), "measure", "-o", "pipe", *JOB)
+        assert "-o pipe: is a pipe, and the log is read again; name a file" in message
+        assert not (gpu.folder / "reads").exists()
+
+    def test_a_disk_that_took_only_a_part(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is left to write fails once more when the partial file is closed."""
+
+        def on_a_full_disk(*words: Any) -> tuple[int, str]:
+            return os.open("/dev/full", os.O_WRONLY), mkstemp(*words)[1]
+
+        monkeypatch.setattr(log, "mkstemp", on_a_full_disk)
+        assert main(["measure", "-o", "/dev/full", *JOB]) == 2
+        said = capsys.readouterr().err.rpartition("; the log is in ")[2].strip()
+        assert len(read_log(Path(said))[0]) > 20
+
+    def test_what_was_sampled_becomes_the_log(
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """On a disk that is full when the run ends; what must be written anew goes elsewhere."""
+
+        def full(path: Path, _: str) -> None:
+            raise InputError(f"{path}: cannot be written: No space left on device")
+
+        monkeypatch.setattr(log, "write_text", full)
+        succeed(capsys, "measure", "-o", "log.csv", *JOB)
+        assert len(read_log(Path("log.csv"))[0]) > 20
+        assert Path("log.csv").stat().st_mode & 0o777 == Path("job.sh").stat().st_mode & 0o777
+        assert main(["measure", "--skip", "0.5s", "-o", "late.csv", *JOB]) == 2
+        said = capsys.readouterr().err.rpartition("; the log is in ")[2].strip()
+        assert len(read_log(Path(said))[0]) > 10
+        assert [path.name for path in Path().glob("*.csv")] == ["log.csv"]
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGXCPU])
+    def test_a_signal_before_the_program_ends_with_its_status(
+        self,
+        gpu: MadeGpu,
+        capsys: Capture,
+        monkeypatch: pytest.MonkeyPatch,
+        number: signal.Signals,
+    ) -> None:
+        """Sent while a driver is asked; nothing is left."""
+
+        def ended(_: int) -> list[object]:
+            os.kill(os.getpid(), number)
+            return []
+
+        monkeypatch.setattr(nvml, "nvmlDeviceGetComputeRunningProcesses", ended)
+        assert main(["measure", "--at", "840", "-o", "log.csv", *JOB]) == 128 + number
+        out, err = capsys.readouterr()
+        assert (out, err) == ("", "mlscale: interrupted; no log is written\n")
+        assert (gpu.locked_mhz, gpu.marker.exists(), list(Path().glob("*.csv"))) == (
+            None,
+            False,
+            [],
+        )
+
     def test_an_idle_gpu_is_told(self, gpu: MadeGpu, capsys: Capture) -> None:
         _, err = succeed(capsys, "measure", "-o", "log.csv", "--", "true")
-        assert "M02: log.csv, GPU 0: has no busy span: gpu_utilisation is at most 0, the GPU" in err
-        assert err.endswith("is idle; if another GPU worked, name it: --gpu\n")
+        assert "M02: log.csv, GPU 0: has no busy span: gpu_utilisation is at most 0, so" in err
+        assert err.endswith("was idle; if another GPU did the work, name it: --gpu\n")
 
     def test_the_first_seconds_are_left_out(self, gpu: MadeGpu, capsys: Capture) -> None:
         """Of 40 s of work; that the log begins amid the run is no fault then."""
@@ -156,7 +223,7 @@ class TestClocks:
         assert out.startswith('worked\n840{"power_limit_mw": 400000}')
         assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
         assert "840 MHz (set), 151 W mean" in err
-        assert err.endswith(" of the clock as it was: mlscale advise LOG --also job-840.csv\n")
+        assert err.endswith(" of the run without a lock: mlscale advise LOG --also job-840.csv\n")
 
     def test_two_clocks_end_in_the_answer(self, gpu: MadeGpu, capsys: Capture) -> None:
         """2.0 s at 1395 MHz; half of it follows the clock: 2.7 s at 840, of whole samples."""
@@ -165,7 +232,7 @@ class TestClocks:
         assert lines[0] == "  1/2  free clock   2.00 s, 1395 MHz,  310 W -> job-1395.csv"
         assert lines[1] == "  2/2  840 MHz      2.70 s,  840 MHz,  151 W -> job-840.csv"
         assert lines[2:5] == [
-            "  A lock set by hand before (nvidia-smi -lgc) is gone: NVML does not tell it",
+            "  A lock set by hand before (nvidia-smi -lgc) is lost: NVML does not report it",
             "  The clock is put back. The answer of:",
             "    mlscale advise job-1395.csv --also job-840.csv --max-slowdown 5",
         ]
@@ -181,7 +248,7 @@ class TestClocks:
         assert main(["measure", *option, *JOB]) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert "you may not set its clocks (Insufficient Permissions); run as root, or" in err
+        assert "no permission to set its clocks (Insufficient Permissions); run as root, or" in err
         assert "mlscale measure -- sh job.sh" in err
         assert ("nvidia-smi -i 0 -lgc 840,840" in err) == (option[0] == "--at")
 
@@ -194,7 +261,7 @@ class TestClocks:
         _, err = succeed(capsys, "measure", "--at", "840", "-o", "log.csv", *JOB)
         assert "warning L04: log.csv, GPU 0: engine_mhz was set to 840, but ran at 6" in err
         _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
-        assert "warning L04: log.csv, GPU 0: engine_mhz wanders, from 1095 to 1395" in err
+        assert "warning L04: log.csv, GPU 0: engine_mhz varies, from 1095 to 1395" in err
 
 
 class TestWhatIsAmiss:
@@ -253,15 +320,18 @@ class TestWhatIsAmiss:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            ((), "give a program behind '--', or --for SECONDS of what runs already"),
-            (("--for", "1s", *JOB), "give a program behind '--', or --for SECONDS"),
-            (("--two-clocks", "--for", "1s"), "--two-clocks takes no --for or --rate"),
-            (("--two-clocks", "--rate", "9", *JOB), "--two-clocks takes no --for or --rate"),
+            ((), "give a program after '--', or --for SECONDS if it already runs"),
+            (("--for", "1s", *JOB), "give a program after '--', or --for SECONDS"),
+            (("--two-clocks", "--for", "1s"), "--two-clocks does not work with --for or --rate"),
+            (
+                ("--two-clocks", "--rate", "9", *JOB),
+                "--two-clocks does not work with --for or --rate",
+            ),
             (("--max-slowdown", "5", *JOB), "--max-slowdown needs --two-clocks"),
             (("--repeat", "2", "--for", "1s"), "--repeat needs a program to run, not --for"),
             (
                 ("--two-clocks", "--gpu", "0,1", *JOB),
-                "there is no GPU 1 that answers; there is: GPU 0 (",
+                "no GPU 1 answers; available: GPU 0 (",
             ),
             (("--gpu", "MIG-12", *JOB), "MIG-12 is a part of a GPU (MIG)"),
             (("-o", ".", *JOB), "-o .: is a folder; give the name of a file to write"),
@@ -304,8 +374,8 @@ class TestWhatIsAmiss:
         gpu.special(gpus=3)
         succeed(capsys, "measure", "--gpu", "0,2", "-o", "log.csv", *JOB)
         message = refuse(capsys, Path(), "measure", "--gpu", "1", *JOB)
-        there = "; there is: GPU 0 (NVIDIA A100-SXM4-80GB), GPU 2 (NVIDIA A100-SXM4-80GB)"
-        assert message == f"there is no GPU 1 that answers{there}"
+        there = "; available: GPU 0 (NVIDIA A100-SXM4-80GB), GPU 2 (NVIDIA A100-SXM4-80GB)"
+        assert message == f"no GPU 1 answers{there}"
 
     def test_a_name_that_is_no_text_is_none(
         self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch
@@ -324,11 +394,11 @@ class TestWhatIsAmiss:
     def test_what_goes_on_in_the_background(self, gpu: MadeGpu, capsys: Capture) -> None:
         gpu.special(serves=True)
         _, err = succeed(capsys, "measure", "--", "true")
-        assert "M02: the GPU is still at work after the program ended, and the log lacks" in err
+        assert "M02: the GPU is still busy after the program ended, so the log lacks" in err
 
     def test_a_skip_of_all_leaves_out_nothing(self, gpu: MadeGpu, capsys: Capture) -> None:
         _, err = succeed(capsys, "measure", "--skip", "100s", "-o", "log.csv", *JOB)
-        assert "M02: GPU 0: no samples after the first 100 s, so that none is left out" in err
+        assert "M02: GPU 0: no samples after the first 100 s, so none is left out" in err
         assert "GPU 0: 2.00 s busy of " in err
 
     @pytest.mark.parametrize(
@@ -337,6 +407,7 @@ class TestWhatIsAmiss:
             ("sh job.sh; : x.sh", "sh-1395.csv"),
             ("sh job.sh\n: /x.py", "sh-1395.csv"),
             (f"sh job.sh; : {'x' * 300}", "sh-1395.csv"),
+            (os.fsdecode(b"sh job.sh; : \xff"), "sh-1395.csv"),
         ],
     )
     def test_a_line_of_a_shell_makes_no_name_and_can_be_pasted(
@@ -345,8 +416,8 @@ class TestWhatIsAmiss:
         _, err = succeed(capsys, "measure", "--", "sh", "-c", line)
         assert [path.name for path in Path().glob("*.csv")] == [name]
         pasted = err.splitlines()[-1].partition(" -- ")[2].replace("sh -c", "printf %s")
-        shown = subprocess.check_output(["bash", "-c", pasted], text=True)
-        assert shown == line
+        shown = subprocess.check_output(["bash", "-c", pasted])
+        assert os.fsdecode(shown) == line
 
     def test_a_program_with_an_evil_name(self, gpu: MadeGpu, capsys: Capture) -> None:
         """At most 60 characters, none of them special in a shell."""
@@ -370,7 +441,7 @@ class TestWhatGoesOn:
         out, err = succeed(capsys, "advise", "fast.csv", "--also", "slow.csv", "--json")
         document = json.loads(out)
         assert document["run"]["time_ms"] == pytest.approx(1e9 / 2400)
-        assert any("are of 1,000,000 units of work" in one["text"] for one in document["notes"])
+        assert any("are for 1,000,000 units of work" in one["text"] for one in document["notes"])
 
     def test_without_a_rate_it_is_asked_for(self, gpu: MadeGpu, capsys: Capture) -> None:
         gpu.special(serves=True)
@@ -462,7 +533,7 @@ class TestFromPython:
         assert not Path("fast.csv").exists()
         [partial] = Path().glob("*.csv")
         with (
-            pytest.warns(UserWarning, match=f"{partial}: was sampled of a run that was killed"),
+            pytest.warns(UserWarning, match=f"{partial}: is from a run that was killed"),
             mlscale.measure("fast.csv"),
         ):
             gpu.special(serves=True)
