@@ -5,6 +5,7 @@
 
 import importlib
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,10 @@ author = "the mlscale authors"
 release = mlscale.__version__
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))  # printed.py, generated.py
+
+DOCS = Path(__file__).parent
+shutil.rmtree(DOCS / "notebooks", ignore_errors=True)
+shutil.copytree(DOCS.parent / "notebooks", DOCS / "notebooks")  # Sphinx reads one folder alone
 
 extensions = [
     "myst_nb",
@@ -82,6 +87,18 @@ def find_public(
     return None
 
 
+def as_the_site_has_it(app: Sphinx, page: str, text: list[str]) -> None:
+    """Links from and to notebooks, which the repository keeps beside docs/, the site within."""
+    text[0] = re.sub(r"\]\(((?:\.\./)*)notebooks/", r"](\1docs/notebooks/", text[0])
+    if page.startswith("notebooks/"):
+        text[0] = text[0].replace("](../docs/", "](../")
+
+
+def in_included(app: Sphinx, file: Path, page: str, text: list[str]) -> None:
+    """The same for what a page includes."""
+    as_the_site_has_it(app, page, text)
+
+
 def plain_text(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Docstrings are plain text: outside of backticks and examples no character is markup."""
     example = False
@@ -107,5 +124,7 @@ def write_mathml(html: Any, node: nodes.math | nodes.math_block) -> None:
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
+    app.connect("source-read", as_the_site_has_it)
+    app.connect("include-read", in_included)
     app.connect("autodoc-process-docstring", plain_text, priority=100)
     app.connect("missing-reference", find_public)

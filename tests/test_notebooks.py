@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from printed import same
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOKS = sorted((ROOT / "docs" / "start").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def shown(notebook: Path) -> list[tuple[str, Any]]:
@@ -24,8 +25,8 @@ def shown(notebook: Path) -> list[tuple[str, Any]]:
     return found
 
 
-def test_there_are_five_short_ones() -> None:
-    assert len(NOTEBOOKS) == 5
+def test_there_are_six_short_ones() -> None:
+    assert len(NOTEBOOKS) == 6
     for notebook in NOTEBOOKS:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         words = [
@@ -51,4 +52,7 @@ def test_shows_what_is_committed(notebook: Path, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert shown(notebook)  # a notebook without outputs would prove nothing
-    assert shown(tmp_path / notebook.name) == shown(notebook)
+    now, before = shown(tmp_path / notebook.name), shown(notebook)
+    assert [kind for kind, _ in now] == [kind for kind, _ in before]
+    for (_, value), (_, committed) in zip(now, before, strict=True):
+        assert value == committed or same(value, committed)

@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -25,23 +26,42 @@ def read(page: str) -> str:
 
 
 def test_the_readme_fits_on_a_page() -> None:
-    assert len(README.split()) <= 700
+    assert len(README.split()) <= 800
 
 
-def test_the_first_answer_is_short() -> None:
-    """It is of a measured run, and the way in stands before it."""
-    command, text = shown(README)[0]
+def test_the_first_answer_is_of_a_measured_run_and_the_way_in_stands_before_it() -> None:
+    command, _ = shown(README)[0]
     above, _, _ = README.partition(command)
-    assert len(above) <= 1500
+    assert len(above) <= 1000
     assert "    sudo mlscale measure --two-clocks " in above
     assert "[measured by others]" in above
-    assert len(text.splitlines()) <= 14
 
 
-def test_its_answer_is_what_is_printed(tmp_path: Path) -> None:
+def test_three_commands_have_at_most_eight_lines_each() -> None:
+    assert [command.split()[1] for command, _ in shown(README)] == ["advise", "predict", "study"]
+    assert max(len(text.splitlines()) for _, text in shown(README)) <= 8
+
+
+@pytest.mark.parametrize("number", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
+def test_its_answers_are_what_is_printed(number: int, tmp_path: Path) -> None:
     """Those of the site's pages are run when it is built: tools/printed.py."""
-    for command, text in shown(README):
-        assert output(command, tmp_path) == text
+    command, text = shown(README)[number]
+    printed = output(command, tmp_path, subprocess.DEVNULL)  # but for notes, which terminals show
+    if number < 2:
+        assert printed == text
+    else:
+        _check_errors(printed, text)
+
+
+def _check_errors(printed: str, text: str) -> None:
+    """Those of `wu`, whose networks differ from processor to processor, within what it says."""
+    row = re.compile(r"^  ([a-z-]+) .*?([\d.]+) % ±([\d.]+) ", re.MULTILINE)
+    now, before = row.findall(printed), row.findall(text)
+    assert {name for name, *_ in before} > {"wu", "bottleneck", "nearest", "mean-surface"}
+    for (name, error, _), (name_before, error_before, within) in zip(now, before, strict=True):
+        assert name == name_before
+        slack = float(within) if name == "wu" else 0.051
+        assert float(error) == pytest.approx(float(error_before), abs=slack)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +113,7 @@ def test_the_caption_of_the_run() -> None:
     rows = {row["clock"]: row for row in table("clocks")}
     above = "energy above the least [%]"
     claim = (
-        r"took ([\d.]+) % more energy than (?:at )?the best (?:one|clock)(?: \([^)]*\))?, "
-        r"(?:at )?the highest (?:one )?([\d.]+) % more"
+        r"took ([\d.]+) % more energy than the best clock; the highest clock took ([\d.]+) % more"
     )
     highest = round(float(rows["highest"][above]))
     assert numbers_in(claim) == [float(rows["advised"][above]), highest]
@@ -107,8 +126,8 @@ def test_the_caption_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("name", "claim"),
     [
-        ("new-gpus", r"(?<!: )time ([\d.]+ to [\d.]+) %()"),
-        ("new-kernels", r"kernels(?: it never saw)?: time ([\d.]+ to [\d.]+) %()"),
+        ("new-gpus", r"Without training on the GPU: \[time ([\d.]+ to [\d.]+) %()"),
+        ("new-kernels", r"from 2014 to 2017: time ([\d.]+ to [\d.]+) %()"),
     ],
 )
 def test_errors_of_time_from_a_profile(name: str, claim: str) -> None:
@@ -129,24 +148,24 @@ def test_intervals_hold_nine_of_ten() -> None:
     assert 88.0 <= min(coverages) <= 90.0 <= max(coverages) <= 95.0
 
 
-def test_how_often_an_answer_is_high_and_true() -> None:
-    (row,) = (
-        row
-        for row in table("sureness")
-        if (row["read at"], row["limit of slowdown"]) == ("1, 0.6", "5 %")
-    )
-    claim = r"is said of ([\d.]+) % of such answers, and was true of ([\d.]+) %"
-    assert numbers_in(claim) == [float(row["high"]), float(row["true of these"])]
-
-
 def test_how_often_intervals_hold() -> None:
-    """Over all GPUs left out, and on the one of the example."""
-    (here,) = (row for row in table("by-gpu") if row["GPU"] == "rtx5060ti-16gb")
-    everywhere = [row for row in table("intervals") if row["clocks"] == "all from 0.45"]
-    wanted = [float(row["intervals hold"]) for row in everywhere]
-    wanted += [float(here[f"intervals hold, {row['quantity']}"]) for row in everywhere]
-    claim = (
-        r"intervals held (\d+) % of times, (\d+) % of powers and (\d+) % of energies; "
-        r"on this GPU (\d+), (\d+) and (\d+) %"
-    )
+    """Over all GPUs left out."""
+    wanted = [
+        float(row["intervals hold"])
+        for row in table("intervals")
+        if row["clocks"] == "all from 0.45"
+    ]
+    claim = r"intervals held (\d+) % of times, (\d+) % of powers and (\d+) % of energies"
     assert numbers_in(claim) == wanted
+
+
+def test_errors_of_surfaces() -> None:
+    """Of the simulated kernels, and of an H100's, by the predictor that `train` takes."""
+    simulated = by_bottleneck("new-kernels")["simulated-gcn3"]
+    assert simulated["n_kernels"] == "48"
+    assert numbers_in(r"unseen kernels:\*\* time ([\d.]+) % over its 48 settings()") == [
+        round(float(simulated["mape"]), 1)
+    ]
+    h100 = [by_bottleneck("fewer-sms", name)["h100-suite"]["mape"] for name in ("time", "power")]
+    claim = r"\*\*measured\*\*, \[time ([\d.]+) %, power ([\d.]+) %\]"
+    assert numbers_in(claim) == [round(float(error), 1) for error in h100]

@@ -1,9 +1,10 @@
-"""Draw the pictures of the pages that explain: which tool, an answer, the parts, the bottleneck.
+"""Draw the pictures of the pages that explain: which tool, an answer, the parts, two methods.
 
     python tools/draw_diagrams.py docs/images
 
-Writes which-tool.svg, answer.svg, parts.svg and bottleneck.svg. The answer is what mlscale prints
-of docs/logs; the curves are the laws of mlscale/predictors, of made kernels.
+Writes which-tool.svg, answer.svg, parts.svg, bottleneck.svg and wu-2015.svg. The answer is what
+mlscale prints of docs/logs; the curves are the laws of mlscale/predictors, of made kernels; the
+method of Wu et al. is that of the notebook wu-2015, on the simulated kernels that ship.
 """
 
 import os
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ import numpy as np
 
 import mlscale
 from mlscale.arrays import Floats
+from mlscale.data.datasets import path
 from mlscale.predictors.runs_law import log_times
+from mlscale.predictors.wu_clusters import scaling_from_regions, scaling_values
 
 WIDTH = 600  # a telephone shows a picture at about 350 px
 SIZE, LINE = 18, 24  # letters, and from one line to the next
@@ -47,6 +51,23 @@ KEYS = (  # what each line of that picture is
     ("compute units: as the engine clock falls, time rises", RED),
     ("waiting (latency): follows the engine clock, too", PURPLE),
 )
+
+WU_KERNELS = (  # that the picture of Wu et al. shows, and what each is called there
+    ("matrixmultiplication.mmmKernel_local.256x256x32", "matrix product"),
+    ("spmv.spmv_csr_scalar_kernel.d8192s5e-4", "sparse matrix"),
+    ("matrixtranspose.matrixTranspose.w768", "transpose"),
+)
+NEW, AT = "bicg.bicgKernel2.2048x16", (16, 800, 700)  # the kernel held out, and its profile
+STOPS = ((32, 800, 700), (32, 1000, 700), (32, 1000, 400))  # of the walk from there
+STEPS = (("CUs", "16 to 32"), ("engine MHz", "800 to 1000"), ("memory MHz", "700 to 400"))
+MATRIX_KEY = "Steps of memory | of engine clock; blue: time falls"
+WU_TITLES = (
+    "Scaling matrices of measured kernels",
+    "Clusters of kernels that scale alike",
+    "A classifier chooses, from one profile",
+    "Base time x the cluster's factors",
+)
+COUNTERS = ("VALUInsts", "SALUInsts", "MemUnitBusy", "CacheHit")
 
 TOOLS = (  # what is asked, what to take, what it gives
     (
@@ -93,19 +114,19 @@ LABELS = (  # what an arrow shows, what its label says, its color
         GREEN,
     ),
     (
-        "about one time in 3",
+        "chance of exceeding 5 %",
         (
             "2  This clock saves more, and is only expected to keep",
-            "5 %: about one time in three it does not.",
+            "5 %: four times in ten it does not.",
         ),
         RED,
     ),
     ("+0.4 to +4.6", ("3  Nine times in ten it lies in this range.",), BLUE),
     ("-7.6 %", ("4  Energy of the run, relative to now.",), GREEN),
     (
-        "nine of ten runs",
+        "needs over 2 % less",
         (
-            "5  How near the best clock this is, of those that surely",
+            "5  How near the best clock this is, of those certain to",
             "keep 5 %. Of the energy at 4 it says nothing.",
         ),
         PURPLE,
@@ -413,6 +434,100 @@ def bottleneck() -> str:
     return card(404 + 30 * len(KEYS), "The bottleneck model", *drawn)
 
 
+def matrix(x: float, y: float, values: Floats, cell: float = 22) -> str:
+    """Scaling values as cells: white where a step changes nothing, blue where it helps."""
+    drawn = []
+    for (row, column), value in np.ndenumerate(values):
+        place = f'x="{x + cell * column:g}" y="{y + cell * row:g}" width="{cell}" height="{cell}"'
+        shade = min(1.0, max(0.0, (1.05 - value) / 0.4))
+        look = f'fill="{BLUE}" fill-opacity="{shade:.2f}" stroke="{EDGE}"'
+        drawn.append(f"<rect {place} {look}/>")
+    return "".join(drawn)
+
+
+def network(x: float, y: float, counters: Floats, outputs: Floats) -> str:
+    """Counters as bars, the lines of two layers, and of the outputs the largest filled."""
+    inputs, hidden, chosen = len(counters), len(outputs), int(outputs.argmax())
+    drawn = []
+    columns = [
+        [(x + 290 + 90 * layer, y + 91 + 27 * (n - (count - 1) / 2)) for n in range(count)]
+        for layer, count in enumerate((inputs, hidden, hidden))
+    ]
+    for one, other in pairwise(columns):
+        drawn += [line([here, there], EDGE, 1) for here in one for there in other]
+    for name, value, (right, middle) in zip(COUNTERS, counters, columns[0], strict=True):
+        drawn.append(words(x + 14, middle + 6, name, size=16))
+        place = f'x="{right - 130:g}" y="{middle - 6:g}" width="{112 * value:.1f}" height="12"'
+        drawn.append(f'<rect {place} rx="4" fill="{BLUE}"/>')
+    drawn += [dot(at, SOFT, 6) for layer in columns[:2] for at in layer]
+    for n, at in enumerate(columns[2]):
+        drawn.append(dot(at, GREEN if n == chosen else EDGE, 9))
+        label, color = f"{n + 1}", GREEN if n == chosen else SOFT
+        drawn.append(words(at[0] + 18, at[1] + 6, label, size=16, color=color, bold=n == chosen))
+    return "".join(drawn)
+
+
+def walked(x: float, y: float, base_us: float, factors: Sequence[float]) -> str:
+    """The time at the base, the factor of each step, and their product."""
+    shown = (f"{base_us:.1f} us", *(f"x {one:.3f}" for one in factors))
+    product = f"= {base_us * np.prod(factors):.1f} us"
+    below = (("profiled",), *STEPS, ("predicted",))
+    drawn = []
+    for n, (text, label) in enumerate(zip((*shown, product), below, strict=True)):
+        place, color = x + 56 + 112 * n, GREEN if text == product else INK
+        drawn.append(words(place, y + 36, text, bold=True, color=color, anchor="middle"))
+        drawn.append(words(place, y + 64, *label, size=16, color=SOFT, anchor="middle"))
+    return "".join(drawn)
+
+
+def wu() -> str:
+    """The method of Wu et al.: matrices, clusters, the network's choice, and the factors."""
+    table, base = mlscale.read(path("simulated-gcn3.parquet")), mlscale.HardwareConfig(*AT)
+    new = table.kernels.index(NEW)
+    is_new = np.array([name == table.applications[new] for name in table.applications])
+    known, kernel, grid = table.select(np.flatnonzero(~is_new)), table.select([new]), table.grid
+    model = mlscale.Wu(clusters=6).fit(known, base)
+    here = grid.index(base)
+    cus, left = here[0], 18
+    tops, highs = (50, 274, 444, 684), (166, 112, 182, 106)
+    drawn = []
+    for n, (top, high, title) in enumerate(zip(tops, highs, WU_TITLES, strict=True)):
+        drawn.append(words(left, top - 12, f"{n + 1}  {title}", bold=True, size=19))
+        drawn.append(box(left, top, WIDTH - 2 * left, high))
+        if n < len(tops) - 1:
+            middle = WIDTH - 36
+            drawn.append(line([(middle, top + high), (middle, tops[n + 1])], wide=2.5, head=True))
+
+    scaling = scaling_values(known.time_ms, here)
+    for column, (name, label) in enumerate(WU_KERNELS):
+        k, x = known.kernels.index(name), left + 16 + 186 * column
+        drawn.append(matrix(x, tops[0] + 14, scaling.memory[k, cus]))
+        drawn.append(matrix(x + 62, tops[0] + 14, scaling.engine[k, cus]))
+        drawn.append(words(x, tops[0] + 128, label, size=17))
+
+    drawn.append(words(left + 16, tops[0] + 152, MATRIX_KEY, size=16, color=SOFT))
+
+    clusters = next(one for one in model.cluster_sets_ if one.region == cus)
+    count, net = len(clusters.centroids), clusters.network
+    shared = scaling_from_regions({cus: clusters.centroids}, grid.shape, count)
+    for k in range(count):
+        x = left + 14 + 91 * k
+        drawn.append(matrix(x, tops[1] + 14, shared.memory[k, cus], 15))
+        drawn.append(matrix(x + 34, tops[1] + 14, shared.engine[k, cus], 15))
+        drawn.append(words(x + 38, tops[1] + 98, f"{k + 1}", size=17, anchor="middle"))
+
+    point = model.scaling_.transform(kernel.profiles(base))[0][0]
+    inner = 1 / (1 + np.exp(-(point @ net.hidden_weights + net.hidden_bias)))
+    counters = point[[model.scaling_.names.index(name) for name in COUNTERS]]
+    drawn.append(network(left, tops[2], counters, inner @ net.output_weights + net.output_bias))
+
+    surface = model.predict(kernel.profiles(base)).values[0]
+    stops = [surface[grid.index(mlscale.HardwareConfig(*stop))] for stop in (AT, *STOPS)]
+    factors = [after / before for before, after in pairwise(stops)]
+    drawn.append(walked(left, tops[3], 1000 * kernel.time_ms[0][here], factors))
+    return card(tops[3] + highs[3] + 18, "The method of Wu et al.", *drawn)
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     for name, draw in {
@@ -420,5 +535,6 @@ if __name__ == "__main__":
         "answer": answer,
         "parts": parts,
         "bottleneck": bottleneck,
+        "wu-2015": wu,
     }.items():
         (folder / f"{name}.svg").write_text(draw(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""mlscale demo: two readings of a real run to advice, then training on shipped, simulated data.
+"""mlscale demo: which clock, one profile's surface and the error of a model, printed and on a page.
 
 Measured values are read off datasets/headroom-rtx5060ti.csv by hand: 8999.9 ms and 99.82 W at
 2782 MHz, 9198.2 ms and 77.15 W at 2317 MHz.
@@ -20,6 +20,7 @@ def demo(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return cli("demo", "-o", "demo")
 
 
+@pytest.mark.slow
 def test_the_demo(cli: Cli, demo: str, tmp_path: Path) -> None:
     lines = demo.splitlines()
     assert len(lines) <= 25
@@ -27,21 +28,23 @@ def test_the_demo(cli: Cli, demo: str, tmp_path: Path) -> None:
     _check_advice(cli, demo)
     _check_training(demo, tmp_path / "demo")
     # The PNG signature and the width in the IHDR chunk (PNG specification, 5.2 and 11.2.2).
-    picture = (tmp_path / "demo" / "surface.png").read_bytes()
+    picture = (tmp_path / "demo" / "surfaces.png").read_bytes()
     assert picture[:8] == b"\x89PNG\r\n\x1a\n"
-    assert int.from_bytes(picture[16:20], "big") > 1000
+    assert int.from_bytes(picture[16:20], "big") > 800
     page = (tmp_path / lines[-1]).read_text(encoding="utf-8")
-    assert lines[-1] == "demo/report.html"
-    assert lines[1].split(":")[0].strip() in page
+    assert lines[-1] == "demo/demo.html"
+    assert all(line in page for line in lines[:-2])
+    linked = re.findall(r'(?:href|src)="([^"]*)"', page)
+    assert linked == ["report.html", "surfaces.svg"]
+    answer = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert lines[2].split(":")[0].strip() in answer
 
 
 def _check_advice(cli: Cli, text: str) -> None:
-    """It comes first, is what its command prints, and what was measured stands below."""
-    command, _, rest = text.partition("\n")
+    """It comes first, is what its command answers, and what was measured stands below."""
+    _, command, answer, rest = text.split("\n", 3)
     assert command.startswith("$ mlscale advise layernorm-2782.csv --also layernorm-1702.csv ")
-    advice = cli(*command.split()[2:])
-    assert advice.startswith("  Set the engine clock to ")
-    assert rest.startswith(advice)
+    assert answer == cli(*command.split()[2:]).splitlines()[0]
     measured = re.search(r"Measured at 2317 MHz, .*: ([\d.]+) % slower, (\d+) % less energy", rest)
     assert measured is not None
     time, energy = 9198.2 / 8999.9, 9198.2 * 77.15 / (8999.9 * 99.82)
@@ -50,16 +53,16 @@ def _check_advice(cli: Cli, text: str) -> None:
 
 
 def _check_training(text: str, folder: Path) -> None:
-    """Some applications are left out; what learnt errs less than no scaling."""
-    trained = load(folder / "model.mlscale").card["applications"]
-    assert 0 < len(trained) < 28
-    assert "Simulated data (MGPUSim, not measured): trained on 39 of 48 kernels" in text
-    errors = {
-        name: float(number) for name, number in re.findall(r"([a-z-]+) (\d+\.\d)(?=,|\n)", text)
-    }
+    """The kernels predicted were left out; what learnt errs less than the rules do."""
+    for device, left_out in (("h100-sxm5", "stencil2d"), ("simulated-gcn3", "matrixtranspose")):
+        assert left_out not in load(folder / f"{device}.mlscale").card["applications"]
+    assert "an H100 (measured): error of time " in text
+    assert "(simulated): error of time " in text
+    found = re.findall(r"^  ([a-z-]+) +(\d+\.\d) %$", text, re.MULTILINE)
+    errors = {name: float(number) for name, number in found}
     assert list(errors) == sorted(errors, key=lambda name: errors[name])
-    assert {"wu", "bottleneck", "no-scaling"} <= set(errors)
-    assert max(errors["wu"], errors["bottleneck"]) < errors["no-scaling"] / 2
+    assert {*errors} == {"wu", "bottleneck", "nearest", "mean-surface", "no-scaling"}
+    assert max(errors["wu"], errors["bottleneck"]) < errors["mean-surface"]
 
 
 def test_without_torch_it_says_what_it_leaves_out_and_advises(
@@ -68,7 +71,7 @@ def test_without_torch_it_says_what_it_leaves_out_and_advises(
     monkeypatch.setattr("mlscale.cli.demo.LIBRARIES", ("numpy", "nosuchtorch"))
     out = cli("demo", "-o", tmp_path / "demo")
     assert "Not installed: nosuchtorch (pip install" in out
-    assert "leaves out training" in out
+    assert "leaves out parts 2 and 3" in out
     assert "Set the engine clock to " in out
     written = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert written == {"report.html"}
+    assert written == {"report.html", "demo.html"}
