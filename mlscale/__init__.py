@@ -17,23 +17,15 @@ TYPE_CHECKING = False  # for type checkers it is true; typing itself takes long 
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = {
-    "mlscale.api": (
-        "Answer",
-        "advise",
-        "devices",
-        "load",
-        "measure",
-        "predict",
-        "save",
-    ),
+    "mlscale.api": ("Answer", "advise", "devices", "measure", "predict", "save"),
     "mlscale.data.grid": ("ConfigGrid", "HardwareConfig"),
     "mlscale.data.measurements": ("Measurements", "read"),
     "mlscale.data.profiles": ("MeasuredPoint", "Profiles", "read_profiles"),
     "mlscale.data.surfaces": ("Surfaces",),
-    "mlscale.model.model": ("Model", "train"),
+    "mlscale.model.model": ("Model", "load", "train"),
     "mlscale.model.predictions": ("Predictions",),
     "mlscale.advice.objectives": ("Limits",),
     "mlscale.predictors": ("PREDICTORS", "create", "find_predictor"),
@@ -55,22 +47,19 @@ _MODULES = {
     "mlscale.tuning": ("tune",),
     "mlscale.errors": ("InputError", "DataWarning"),
 }
-_INSTEAD = {
-    "report": "mlscale.advise(run).save('page.html')",
-    "study": "mlscale.cross_validate(predictors, tables), or study of mlscale.studies.study",
-}
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> "Any":
-    if name == "papers":
-        return importlib.import_module("mlscale.papers")
+    if name in ("papers", "sklearn"):
+        return importlib.import_module(f"mlscale.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
-    instead = f"; write {_INSTEAD[name]}" if name in _INSTEAD else ""
-    raise AttributeError(f"module 'mlscale' has no attribute '{name}'{instead}")
+    from mlscale.guesses import no_such
+
+    raise AttributeError(no_such("mlscale", name, __all__))
 
 
 def __dir__() -> list[str]:

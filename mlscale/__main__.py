@@ -14,6 +14,8 @@ def main() -> int:
     except KeyboardInterrupt:
         print("mlscale: interrupted", file=sys.stderr)
         return 130  # 128 + SIGINT, as shells count
+    finally:
+        gc.freeze()  # or Python looks through all that is left before it ends
 
 
 if __name__ == "__main__":

@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from mlscale.advice.answer import PlainAnswer, RunGoal, answer_on_run, answer_on_server
+from mlscale.advice.answer import PlainAnswer, RunGoal, answer_on_run
 from mlscale.advice.commands import Commands
 from mlscale.advice.document import Row, document
 from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Choice
 from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
-from mlscale.data.devices import device_keys, key_or_name, load_device
-from mlscale.data.grid import AXES, settings_of
+from mlscale.data.devices import devices_matching, key_or_name
+from mlscale.data.grid import settings_of
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import run_in_sequence
 from mlscale.data.table_files import table_from_frame
 from mlscale.errors import InputError, extra_named, kept_notes
 from mlscale.files import write_text
-from mlscale.model.model import Model
+from mlscale.guesses import Guided, instead
+from mlscale.model.model import Model, is_model_name
 from mlscale.model.plots import draw_curves
 from mlscale.model.predictions import COVERAGE, Predictions
 from mlscale.notes import Note
@@ -34,7 +35,7 @@ from mlscale.readers import source
 from mlscale.readers.files import is_benchmark
 from mlscale.readers.given import Given
 from mlscale.readers.source import Source
-from mlscale.subject import Asked, Subject, is_model_name, load_model, rate_note, with_rates
+from mlscale.subject import Asked, Subject, is_of_caps, rate_note, with_rates
 from mlscale.subject import read as read_subject
 from mlscale.text import did_you_mean, number, printable, short_names, shortened
 
@@ -49,29 +50,17 @@ MOST_KERNELS = 5  # rows in a notebook's card
 _FACTS = ("device", "base", "power", "gpu", "interval_s", "time_ms", "skip_untimed")
 _CHOICES = ("model", "weights", "profiled_only", "extrapolate", "force", "columns", "peaks")
 _OF_SERVERS = {"slo", "pool", "capacity"}
-_INSTEAD = {  # what is guessed
-    "objective": "minimize=",
-    "limits": "max_slowdown=, max_time= or max_power=",
-    **{axis: f"at={{'{axis}': …}}" for axis in (*AXES, "engine", "memory", "cu")},
-}
+_KNOWN = (*_FACTS, *_CHOICES, "also", "rate", *_OF_SERVERS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Answer:
+class Answer(Guided):
     """What `mlscale.advise` finds. `print` shows the text of the command, a notebook a card.
 
     content: all of it, as typed values.
     """
 
     content: PlainAnswer
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(
-                f"an answer has no '{name}'; print it, or take its best, expected, sure, notes, "
-                "commands, menu, frame, document(), plot() or save('page.html')"
-            )
 
     def document(self) -> Row:
         """The answer as JSON values, as the command prints it."""
@@ -135,7 +124,7 @@ class Answer:
         """
         import pandas as pd
 
-        if self.content.lever == "cap":
+        if self.content.lever == "cap" and not self.content.server:
             raise InputError("a power cap is for the whole run: take .menu or document()['caps']")
         from mlscale.cli.advise_text import rows
 
@@ -200,7 +189,7 @@ class Answer:
         Raises InputError.
         """
         from mlscale.cli.advise_text import rows
-        from mlscale.cli.text import csv_text, json_text
+        from mlscale.cli.terminal import csv_text, json_text
 
         path = Path(path)
         if path.suffix == ".html":
@@ -214,50 +203,48 @@ class Answer:
         write_text(path, text)
 
     def _page(self) -> str:
-        from mlscale.report.page import page
+        from mlscale.pages.page import page
 
-        self._grounds("page")
         return page([self.content])
 
     def _grounds(self, what: str) -> tuple[Advice, Subject]:
         """What the answer rests on. Raises InputError of an LLM server."""
         if self.advice is None or self.subject is None:
             raise InputError(
-                f"an answer of a server, or of caps alone, has no {what}; save it as .json"
+                f"an answer of a server, or of caps only, has no {what}; save it as .json"
             )
         return self.advice, self.subject
 
 
-load = load_model
-
-
-def advise(
-    *run: Any,
-    minimize: str | None = None,
-    max_slowdown: float | str | None = None,
-    max_time: float | str | None = None,
-    max_power: float | str | None = None,
+def advise(  # noqa: PLR0913 - what a call may name
+    *run: Any, minimize: str | None = None, max_slowdown: float | str | None = None,
+    max_time: float | str | None = None, max_power: float | str | None = None,
     lever: Literal["clock", "cap"] = "clock",
     caps: Sequence[float | str] | float | str | None = None,
-    static_power: float | str | None = None,
-    **known: Any,
-) -> Answer:
+    static_power: float | str | None = None, also: Any = None,
+    power: float | str | Path | None = None, device: str | None = None, base: Any = None,
+    gpu: int | str | None = None, interval_s: float | None = None, time_ms: float | None = None,
+    skip_untimed: bool = False, rate: Any = None, model: Model | Path | str | None = None,
+    weights: Path | str | None = None, profiled_only: bool = False, extrapolate: bool = False,
+    force: bool = False, columns: Mapping[str, str] | None = None,
+    slo: Any = None, pool: str | None = None, capacity: Any = None, **wrong: Any,
+) -> Answer:  # fmt: skip
     """What to set for a run, and what it costs and saves: `mlscale advise` from Python.
 
     run: files of one run as the tools wrote them (profile, trace, log), a table's file, a data
     frame, or `Profiles`. minimize: 'energy', 'edp', 'ed2p', 'time', 'power' or 'clock'; by default
     energy, or the clock where power is not known. max_slowdown [%], max_time [ms] of the run,
     max_power [W] of each kernel; texts such as '5%' and '0.5kW' too. lever: 'clock' or 'cap'.
-    caps [W]: power caps to tell the run under, empty for the GPU's range. known: what the files do
-    not say, device, base, power [W, or a log's file], gpu, interval_s, time_ms, skip_untimed; also,
-    the same work at another setting: a file, 'FILE@engine=1335' or a frame, or several; rate, work
-    per second of each run, such as tokens, for logs that do not begin and end with it (times and
-    energies are then of RATED_UNITS of it); model, the name of a shipped one, a file, or a `Model`;
-    weights, profiled_only, extrapolate, force, columns.
+    caps [W]: power caps to predict the run under, empty for the GPU's range. also: the same work at
+    another setting: a file, 'FILE@engine=1335' or a frame, or several. power [W, or a log's file],
+    device, base, gpu, interval_s, time_ms, skip_untimed: what the files do not say. rate: work per
+    second of each run, such as tokens, for logs that do not begin and end with it (times and
+    energies are then of RATED_UNITS of it). model: the name of a shipped one, a file, or a `Model`.
+    wrong: unknown keywords; the error says what to write instead.
 
     Of an LLM server the run is a benchmark's result and its log, also those at a second clock; slo
     limits latencies, as {'ttft': '500ms@p90'}; pool is 'prefill' or 'decode', capacity two results
-    of all requests at once.
+    of all requests at once; with lever 'cap' two power caps are enough, without clocks.
 
     Warns of nothing: what a reader should know is in the answer's notes. Raises InputError.
 
@@ -265,12 +252,13 @@ def advise(
         answer = mlscale.advise("ncu.csv", power=500, max_slowdown=5)
         answer.best.engine_mhz, answer.best.slowdown_percent
     """
-    if known.keys() & _OF_SERVERS or (run and _is_file(run[0]) and is_benchmark(Path(run[0]))):
-        if (minimize, max_slowdown, max_time, max_power, caps, static_power) != (None,) * 6:
-            raise InputError("of a server the limits are slo=, and energy per token is minimized")
-        return _server_answer(run, known)
+    known = _named(locals())
     if lever not in ("clock", "cap"):
         raise InputError(f"the lever is 'clock' or 'cap', not {lever!r}")
+    if known.keys() & _OF_SERVERS or (run and _is_file(run[0]) and is_benchmark(Path(run[0]))):
+        if (minimize, max_slowdown, max_time, max_power, caps, static_power) != (None,) * 6:
+            raise InputError("for a server give limits as slo=; energy per token is minimized")
+        return _server_answer(run, known, lever)
     limits = Limits(
         max_power_w=_number("max_power", max_power, "W"),
         max_time_ms=_number("max_time", max_time, "ms"),
@@ -280,31 +268,41 @@ def advise(
     caps_w = None if caps is None and lever == "clock" else tuple(w for w in each_w if w)
     static_power_w = _number("static_power", static_power, "W")
     goal = RunGoal(minimize, limits, static_power_w, lever, caps_w)
-    from mlscale.cli import capped
-
     rates = _rates(known)
     with kept_notes() as notes:
         asked = _asked("advise", run, known)
-        if (asked.also or caps_w is not None) and capped.is_asked(asked, lever):
-            answer, told = capped.answer(asked, goal, rates, has_commands=True)
+        if (asked.also or caps_w is not None) and is_of_caps(asked, lever):
+            from mlscale.advice.capped_runs import answer_on_caps
+
+            answer, told = answer_on_caps(asked, goal, rates, has_commands=True)
             notes.extend(told)
         else:
             found = read_subject(with_rates(asked, rates) if rates else asked)
             answer = answer_on_run(found, goal, has_commands=True)
-            notes.extend([rate_note(found.profiles)] if rates else [])
+            notes.extend([rate_note()] if rates else [])
     return Answer(answer.with_notes(notes))
 
 
-def predict(*run: Any, at: Any = None, **known: Any) -> Predictions:
+def predict(  # noqa: PLR0913 - what a call may name
+    *run: Any, at: Any = None, also: Any = None,
+    power: float | str | Path | None = None, device: str | None = None, base: Any = None,
+    gpu: int | str | None = None, interval_s: float | None = None, time_ms: float | None = None,
+    skip_untimed: bool = False, rate: Any = None, model: Model | Path | str | None = None,
+    weights: Path | str | None = None, profiled_only: bool = False, extrapolate: bool = False,
+    force: bool = False, columns: Mapping[str, str] | None = None,
+    peaks: Path | str | None = None, **wrong: Any,
+) -> Predictions:  # fmt: skip
     """Time and, where it can be, power and energy of each kernel, with 90 % intervals.
 
     at: where, as {'engine': [1200, 1400]}, 'engine=1200' or a configuration, or a list of these; by
-    default everywhere. run and known: as for `advise`, and peaks. Raises InputError.
+    default everywhere. peaks: profiles of other kernels of a GPU without training data. The rest is
+    as for `advise`. Raises InputError.
 
     Example:
         predictions = mlscale.predict("ncu.csv", at={"engine": [1200, 1400]})
         predictions.frame
     """
+    known = _named(locals())
     settings = [] if at is None else settings_of(at)
     texts = [",".join(f"{axis}={one[axis]:.15g}" for axis in one) for one in settings]
     with kept_notes() as notes:
@@ -327,18 +325,22 @@ def save(model: Model, path: Path | str) -> None:
 
 
 @extra_named("'devices'")
-def devices() -> "pd.DataFrame":
+def devices(pattern: str | None = None) -> "pd.DataFrame":
     """The GPUs that mlscale knows, a row each with its facts, as a pandas DataFrame.
 
+    pattern: a part of a key, a name or an alias, for these alone. Raises InputError.
+
     Example:
-        mlscale.devices().query("cu_count > 100")
+        mlscale.devices("h100")
     """
     import pandas as pd
 
-    return pd.DataFrame([load_device(key).as_dict() for key in device_keys()])
+    return pd.DataFrame([device.as_dict() for device in devices_matching(pattern)])
 
 
-def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None = None) -> "Meter":
+def measure(
+    log: str | Path = "run.csv", *, gpu: int | str | None = None, rate: float | None = None
+) -> "Meter":
     """Sample a GPU while a block runs, into a log that `advise` reads; a context manager.
 
     log: the file to write; one that is there is replaced, with a warning. gpu: its index or UUID;
@@ -359,12 +361,18 @@ def measure(log: str | Path, *, gpu: int | str | None = None, rate: float | None
 # What a call names.
 
 
+def _named(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a call names of a run, and keywords that there are not, by name."""
+    wrong: dict[str, Any] = given["wrong"]
+    named = {name: given.get(name) for name in _KNOWN}
+    return {k: one for k, one in named.items() if one is not None and one is not False} | wrong
+
+
 def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked:
     """What is asked for. Raises InputError on what cannot be, with what to write."""
-    for name in known.keys() - {*_FACTS, *_CHOICES, "also", "rate"}:
-        near = did_you_mean(name, (*_FACTS, *_CHOICES, "also", "rate", "max_slowdown"))
-        instead = f"; write {_INSTEAD[name]}" if name in _INSTEAD else near
-        raise InputError(f"{function} has no '{name}'{instead}")
+    for name in known.keys() - {*_KNOWN} | known.keys() & _OF_SERVERS:
+        what = instead(function, name, (*_KNOWN, "max_slowdown"))
+        raise InputError(f"{function} has no '{name}'{what}")
     run = [one for part in run for one in (part if isinstance(part, list | tuple) else [part])]
     if not run or any(isinstance(one, Model) or is_model_name(str(one)) for one in run):
         raise InputError(f"{function} takes the run first: write {function}(run, model=model)")
@@ -399,8 +407,12 @@ def _rates(known: Mapping[str, Any]) -> list[float]:
     return [_number("rate", rate, "") or 1.0 for rate in _each(known.get("rate"))]
 
 
-def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
+def _server_answer(
+    run: Sequence[Any], known: Mapping[str, Any], lever: Literal["clock", "cap"]
+) -> Answer:
     """The answer of a server. Raises InputError."""
+    from mlscale.advice.server_answer import answer_on_server
+
     facts = {"also", "device", "base", "gpu", "interval_s", *_OF_SERVERS}
     for name in known.keys() - facts:
         raise InputError(f"advise on a server has no '{name}'{did_you_mean(name, facts)}")
@@ -410,7 +422,7 @@ def _server_answer(run: Sequence[Any], known: Mapping[str, Any]) -> Answer:
     results = [Source(str(file)) for file in _each(known.get("capacity"))]
     slo, pool = known.get("slo") or "", known.get("pool")
     with kept_notes() as notes:
-        answer = answer_on_server(files, asked.given, slo, pool, results)
+        answer = answer_on_server(files, asked.given, slo, pool, results, lever=lever)
     return Answer(answer.with_notes(notes))
 
 

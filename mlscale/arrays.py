@@ -17,6 +17,17 @@ def floats_of(values: Iterable[float | None]) -> Floats:
     return np.array([*values], np.float64)
 
 
+def distinct(array: Floats) -> Floats:
+    """Return the different values of an array in rising order."""
+    return np.unique(array, return_index=True)[0]  # else it loads numpy.ma
+
+
+def quantile(array: Floats, share: float) -> float:
+    """Return that quantile of an array (N,) without NaN, linear between its values."""
+    places = np.arange(len(array))  # np.quantile loads numpy.ma
+    return float(np.interp(share * places[-1], places, np.sort(array)))
+
+
 def positive(array: Floats, what: str) -> Floats:
     """Return the array if all is above 0, and can be squared and divided by; else ValueError.
 

@@ -1,4 +1,4 @@
-"""What a user is told: errors to mend, and warnings about the data."""
+"""What a user is told: errors to fix, and warnings about the data."""
 
 import sys
 import warnings
@@ -9,7 +9,7 @@ from typing import Any
 
 from mlscale.notes import Note, Severity
 
-_EXTRAS = {  # of pyproject.toml: what each installs beyond the ones above it
+_EXTRAS = {  # extras in pyproject.toml: what each installs beyond the ones above it
     "tables": ("pandas", "pyarrow"),
     "figures": ("matplotlib",),
     "study": ("cloudpickle", "joblib", "pooch", "scipy", "sklearn", "threadpoolctl"),
@@ -28,7 +28,7 @@ _PACKAGES = {  # by the name of a library that of its package
 
 
 class InputError(ValueError):
-    """Bad usage or bad input; the message is one line that says what to mend.
+    """Bad usage or bad input; the message is one line that says what to fix.
 
     The command line prints the message on stderr and exits with status 2. code: of the check in
     `mlscale.data.checks` that refuses; empty where none does.

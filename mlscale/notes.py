@@ -1,6 +1,6 @@
 """Notes: what a reader should know of an answer, each under a code; cli/explain.py has the table.
 
-A code keeps its meaning for ever: G is for the GPU and its settings, L for a profiler's launches, M
+Codes never change meaning: G is for the GPU and its settings, L for a profiler's launches, M
 for a monitor's log and files of several GPUs, T for tables and profiles, R for readings of a run at
 several clocks, V for LLM servers, and P for predictions and advice.
 """

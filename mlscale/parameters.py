@@ -17,7 +17,7 @@ _OPTIONS = {  # whose names differ
     "time_ms": "time",
 }
 _SWITCHES = ("each", "extrapolate", "force", "pooled", "profiled_only", "resume", "skip_untimed")
-_ATTRIBUTES = ("commands", "notes")  # of an answer in Python
+_ATTRIBUTES = ("commands", "notes")  # which an answer in Python has
 speaks_options: ContextVar[bool] = ContextVar("speaks_options", default=False)
 
 

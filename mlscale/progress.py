@@ -1,4 +1,4 @@
-"""What is done of long work in units, kept in a folder line by line and taken up again.
+"""What is done of long work in units, kept in a folder line by line, so that it can be resumed.
 
 FOLDER/progress.jsonl: a first line with the fingerprint of what the work depends on, then a line
 for each unit that is done. A line that was cut off, and what
@@ -49,7 +49,7 @@ class Progress:
         if head != _head(mark).rstrip():
             raise InputError(
                 f"{self._path}: was made of other data, with other settings or by another "
-                "version; ask for the same again, or name another folder"
+                "version; repeat the same command, or name another folder"
             )
         for line in units:
             try:

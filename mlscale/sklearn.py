@@ -109,7 +109,7 @@ class ScalingRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the ratio to the base of each row, (rows,). Raises InputError."""
         check_is_fitted(self)
         if (place := _place(X, self.predictor_.quantity)) != self.place_:
-            told = f"X is of '{place[0]}' at {place[1]}; the training was"
+            told = f"X is of '{place[0]}' at {place[1]}; the training data were"
             raise InputError(f"{told} of '{self.place_[0]}' at {self.place_[1]}")
         validate_data(self, X, reset=False, skip_check_array=True)
         profile_of_row, firsts = _numbered(X.drop(columns=SETTINGS).reset_index())
@@ -144,7 +144,7 @@ def _place(X: Any, quantity: str) -> tuple[str, HardwareConfig]:
         is_good = (values > 0) & ((values % 1 == 0) | (name != "cu_count"))
         if not is_good.all():
             row = int(is_good.argmin())
-            told = f"X, row {row + 1}, column '{name}': is {values[row]:g}, which cannot be"
+            told = f"X, row {row + 1}, column '{name}': is {values[row]:g}, which is impossible"
             raise InputError(f"{told}; keep what to_xy has there. {_SCALE_COUNTERS}")
     places = X.index.to_frame(index=False)[INDEX_LEVELS[:2]].drop_duplicates().to_numpy()
     if len(places) != 1:
@@ -156,7 +156,7 @@ def _ratios(y: Any, count: int, quantity: str) -> Floats:
     """The ratios y, (rows,). Raises InputError where they are none, or of the other quantity."""
     ratios, name = np.asarray(y, np.float64), str(getattr(y, "name", None))
     if name.endswith("_ratio") and name != f"{quantity}_ratio":
-        raise InputError(f"y is the {name}, and the predictor's quantity is '{quantity}'")
+        raise InputError(f"y is the {name}, but the predictor's quantity is '{quantity}'")
     if ratios.shape != (count,) or not ((ratios > 0) & (ratios < np.inf)).all():
         raise InputError(f"y must be a positive ratio to the base for each of the {count} rows")
     return ratios

@@ -3,7 +3,6 @@
 All files are read first, those of further runs too; then the model is chosen.
 """
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
-from mlscale.data import datasets
 from mlscale.data.checks import check_named_clocks
 from mlscale.data.column_names import RATED_UNITS, Columns, source_meant
 from mlscale.data.datasets import input_file
@@ -32,11 +30,11 @@ from mlscale.data.profiles import (
     profiles_at,
     with_weights,
 )
-from mlscale.data.table import Table, as_one_run, with_base_clocks, with_cu_counts
+from mlscale.data.table import Table, as_one_run, with_base_clocks, with_cu_counts, with_time
 from mlscale.data.table_files import read_table
 from mlscale.errors import DataWarning, InputError, UsageError, warn
 from mlscale.model.model import Model, load
-from mlscale.model.shipped import FORMER, choice_note, extrapolations, model_for, shipped_model
+from mlscale.model.shipped import choice_note, extrapolations, model_for, shipped_model
 from mlscale.model.unprofiled import left_out
 from mlscale.notes import Note
 from mlscale.parameters import command, parameter
@@ -47,7 +45,6 @@ from mlscale.text import counted
 
 Reading = tuple[Table, HardwareConfig | None]  # None: where its rows say
 
-_MODEL_SUFFIX = ".mlscale"
 CLEARLY = 0.5  # how near a clock is to one log's that it names, over how near to the next, in logs
 
 
@@ -107,7 +104,7 @@ class Subject:
 
 
 def read(asked: Asked, head: Table | None = None) -> Subject:
-    """Read all files, then choose the model. Raises InputError, with all that lacks at once.
+    """Read all files, then choose the model. Raises InputError, naming all that is missing at once.
 
     head: the first rows of a fleet, which then stand for it.
     """
@@ -115,7 +112,7 @@ def read(asked: Asked, head: Table | None = None) -> Subject:
         base = {**parse_settings(settings), **asked.given.base}
         asked = replace(asked, given=replace(asked.given, base=base))
     predictors = [asked.predictor] if asked.predictor else []
-    named = load_model(asked.model, predictors) if isinstance(asked.model, str) else asked.model
+    named = load(asked.model, predictors) if isinstance(asked.model, str) else asked.model
     profiles, notes = _profiles(asked, named, head)
     if named is None:
         _require_peaks(profiles, asked.given.device)
@@ -184,8 +181,15 @@ def _profiles(asked: Asked, model: Model | None, head: Table | None) -> tuple[Pr
 
 
 def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:
-    """Times by the work per second of each run. Raises InputError."""
+    """Times by the work per second of each run, a log or a table of one row. Raises InputError."""
     first_ms, *further_ms = rated_times_ms(rates, 1 + len(asked.also))
+    files = [one for one in (*asked.files, *asked.also) if isinstance(one, Source)]
+    profiled = [one for one in files if not one.is_table(asked.columns) and not one.is_log]
+    if profiled or isinstance(asked.run, Profiles):
+        raise InputError(
+            f"{parameter('rate')} is for logs, and for tables of one run; a profile says the time "
+            "of each kernel"
+        )
     given = replace(asked.given, time_ms=first_ms)
     return replace(asked, given=given, also_times_ms=tuple(further_ms))
 
@@ -198,46 +202,12 @@ def rated_times_ms(rates: Sequence[float], runs: int) -> list[float]:
     return [1e3 * RATED_UNITS / rate for rate in rates]
 
 
-def rate_note(profiles: Profiles) -> Note:
-    """Of what times and energies are that `with_rates` made. Raises InputError but on logs."""
-    if not is_sampled(profiles.metadata):
-        rate = parameter("rate")
-        raise InputError(f"{rate} is for logs of a monitor, whose span is not that of the work")
-    return Note("M02", f"times and energies are of {RATED_UNITS:,.0f} units of work")
+def rate_note() -> Note:
+    """Of what times and energies are that `with_rates` made."""
+    return Note("M02", f"times and energies are for {RATED_UNITS:,.0f} units of work")
 
 
 # Models.
-
-
-def is_model_name(text: str) -> bool:
-    """Whether a file is a model by its name."""
-    return Path(text).suffix == _MODEL_SUFFIX
-
-
-def load_model(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
-    """Load a model file, or the shipped model of that name; no code is run on its word.
-
-    predictors: the classes of predictors of your own, which a file only names. Raises InputError.
-
-    Example:
-        model = mlscale.load("kernels")
-    """
-    text, file = str(name), Path(name)
-    if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
-        stem = text.removesuffix(_MODEL_SUFFIX)
-        if stem in FORMER:
-            instead = FORMER[stem].format(also=parameter("also", "LOG"))
-            raise InputError(f"{text}: this model is no longer shipped; {instead}")
-        models = {
-            path.stem: path for path in datasets.shipped().values() if is_model_name(path.name)
-        }
-        if stem not in models:
-            raise InputError(
-                f"{text}: there is no such model file; those that ship are "
-                f"{', '.join(sorted(models))}"
-            )
-        file = models[stem]
-    return load(file, predictors)
 
 
 # The first run.
@@ -251,8 +221,8 @@ def _profiles_of_exports(asked: Asked) -> tuple[Table | None, Profiles]:
     files = asked.files
     if tables := [file for file in files if file.is_file and file.is_table(asked.columns)]:
         raise UsageError(
-            f"{tables[0].path}: is a table, and several files are exports of one run; give one "
-            "table, which may hold all kernels, and that of a further clock with "
+            f"{tables[0].path}: is a table, but several files must be exports of one run; give "
+            "one table with all kernels, and a second run, at another clock, with "
             f"{parameter('also', 'FILE')}"
         )
     given, is_of_log = asked.given, files[0].is_log
@@ -275,7 +245,8 @@ def _at_set_clock(log: Table, given: Given) -> Table:
 
 def _profiles_of_rows(table: Table, asked: Asked, model: Model | None) -> tuple[Table, Profiles]:
     """A table's rows, and profiles of those at the base. Raises InputError."""
-    table, given = with_cu_counts(as_one_run(table)), asked.given
+    given = asked.given
+    table = with_cu_counts(with_time(as_one_run(table), given.time_ms))
     if asked.also and model is None:
         clock = given.base.get("engine_mhz") or source_meant("engine_mhz", table.columns)
         _require_told(clock, table.source, f"give its clock, {parameter('base', 'engine=…')}")
@@ -460,13 +431,14 @@ def _further_runs(profiles: Profiles, asked: Asked, snap_clocks: float) -> list[
     times_ms = asked.also_times_ms or (None,) * len(asked.also)
     for file, time_ms in zip(asked.also, times_ms, strict=True):
         if isinstance(file, Table):
-            table = with_base_clocks(as_one_run(file), profiles.base.as_dict(), snap_clocks)
+            table = with_time(as_one_run(file), time_ms)
+            table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, None))
             continue
         path = file.path
         config = config_beside(profiles, file.settings) if file.settings else None
         if file.is_table(asked.columns):
-            table = as_one_run(file.table(asked.columns))
+            table = with_time(as_one_run(file.table(asked.columns)), time_ms)
             clock = config or source_meant("engine_mhz", table.columns)
             _require_told(clock, path, f"give {path.name}@engine=…")
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
@@ -494,13 +466,13 @@ def _further_log(
     path = log.path
     if not is_sampled(profiles.metadata):
         raise InputError(
-            f"{path}: is a monitor's log, and the first file is none; give the logs of both runs, "
+            f"{path}: is a monitor's log, but the first file is not; give the logs of both runs, "
             "or the traces of both (for the power of a further trace import that trace with "
             f"{parameter('power', 'LOG')}, and give the table)"
         )
     if given.time_ms is not None and time_ms is None:
         raise InputError(
-            f"{path}: {parameter('time_ms')} is of the first run alone; leave it out, or import "
+            f"{path}: {parameter('time_ms')} is only of the first run; omit it, or import "
             f"each log with its own ({command('import LOG', time_ms='MS')}) and give the tables"
         )
     base = (config or profiles.base).as_dict()
@@ -511,7 +483,7 @@ def _further_log(
     table = _at_set_clock(read_table([log], beside).table, given)
     if len(table) != len(profiles.kernels):
         raise InputError(
-            f"{path}: is of {counted(len(table), 'run')}, what was given first of "
+            f"{path}: has {counted(len(table), 'run')}, but the first file has "
             f"{len(profiles.kernels)}; name one GPU with {parameter('gpu')}"
         )
     names = {"kernel": list(profiles.kernels), "application": list(profiles.applications)}
@@ -527,13 +499,13 @@ def _further_trace(
     path, first = trace.path, asked.files
     if config is None:
         raise InputError(
-            f"{path}: is no table; of a trace say where it ran: {path.name}@engine=…, and memory=… "
-            "or cu=… where they are not the base's"
+            f"{path}: is not a table; of a trace give the clock: {path.name}@engine=…, and "
+            "memory=… or cu=… if they are not the base's"
         )
     if not first or first[0].is_table() or first[0].is_log:
         raise InputError(
-            f"{path}: is a trace, which needs the exports of the first run beside it, and "
-            f"{first[0].path if first else 'what was given'} is none; give these in its place, or "
+            f"{path}: is a trace, which needs the exports of the first run next to it, but "
+            f"{first[0].path if first else 'what was given'} is not one; give these instead, or "
             "import them with this trace and give the table that comes out"
         )
     return replace(read_again(first, trace, profiles, config, asked.given.gpu), source=str(path))
@@ -547,16 +519,6 @@ def _targets(at: Sequence[str], model: Model, profiles: Profiles) -> list[Hardwa
     if (model.device, model.base) == (profiles.device, profiles.base):
         return [model.grid.parse(text, model.base) for text in at]
     return [config_beside(profiles, text) for text in at]
-
-
-def file_and_settings(text: str) -> tuple[Path, str]:
-    """The file and the settings that FILE[@CONFIG] names, '' for none. Raises InputError."""
-    file, separator, settings = text.rpartition("@")
-    if not separator or "=" not in settings:
-        return input_file(text), ""
-    if not file:
-        raise InputError(f"{text}: names no file before '@'")
-    return input_file(file), settings
 
 
 def config_beside(profiles: Profiles, text: str) -> HardwareConfig:
@@ -597,3 +559,41 @@ def _peaks(file: Path, columns: Columns, profiles: Profiles) -> Profiles:
             f"{table.source}: is of device '{other}', the profile of '{profiles.device}'"
         )
     return profiles_at(table, profiles.base, profiles.device)
+
+
+# Runs under power caps.
+
+
+def is_of_caps(asked: Asked, lever: str) -> bool:
+    """Whether a cap is asked for, by files of which none tells an engine clock.
+
+    Raises InputError of such files, several or with caps, where the answer is to be a clock.
+    """
+    files = files_of(asked)
+    is_told = "engine_mhz" in asked.given.base or any(one.settings for one in files)
+    if asked.model is not None or is_told or not files:
+        return False
+    if not all(_lacks_clock(file, asked.columns) for file in files):
+        return False
+    if lever != "cap":
+        raise InputError(
+            f"{files[0]}: no file has an engine clock; for runs under power caps, ask for the best "
+            f"cap with {parameter('lever', 'cap')}; for others, give the clock with "
+            f"{parameter('base', 'engine=…')}, and that of a further file as FILE@engine=…"
+        )
+    return True
+
+
+def files_of(asked: Asked) -> list[Source]:
+    """The files of all readings; none where one is data from Python."""
+    also = [one for one in asked.also if isinstance(one, Source)]
+    return [*asked.files, *also] if asked.files and len(also) == len(asked.also) else []
+
+
+def _lacks_clock(file: Source, columns: Columns) -> bool:
+    """Whether a file is a table or a log without an engine clock."""
+    if not file.is_file:
+        return False
+    if file.is_table_of_caps(columns):
+        return "engine_mhz" not in file.table_columns(columns)
+    return file.is_log and not file.tells_engine_clock

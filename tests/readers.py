@@ -1,7 +1,7 @@
 """Files of every kind that mlscale reads, each with a command that reads it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,11 @@ from synthetic import (
     bottleneck_kernels,
     dvfs,
     exports,
+    llm_server,
     monitor_logs,
     monitor_readings,
     rocpd_files,
+    serving_results,
     traces,
     tuned,
 )
@@ -41,6 +43,7 @@ class Reader:
 
     keeps: whose rows must stay as they are when a damaged file is taken: those of 'all' kernels,
     as checksums notice everything, of the 'others', whose lines are whole, or of 'nobody'.
+    refuses: the faults of tests/mutations.py after which it is not taken.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Reader:
     content: bytes
     command: tuple[str, ...]
     keeps: str = "nobody"
+    refuses: Collection[str] = ("a packed bomb",)
 
 
 def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
@@ -56,10 +60,8 @@ def readers(folder: Path, models: Sequence[str] = ()) -> Iterator[Reader]:
     models: the predictors of which a model file is read too.
     """
     yield from _exports(folder)
-    for name, log in _logs().items():
-        read = ("import", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1")
-        words = read[:-2] if name == "query" else read
-        yield Reader(name, ".csv", log.encode(), (*words, "-o", "{out}"))
+    yield from _logs()
+    yield from _servers(folder)
     yield from _tables(folder)
     yield from _further_points(folder)
     yield from _measurements()
@@ -106,10 +108,48 @@ def _exports(folder: Path) -> Iterator[Reader]:
     yield Reader("device file", ".json", device, words)
 
 
-def _logs() -> dict[str, str]:
+LOG = ("import", "{}", *AT[:2], "--base", "cu=4", "--interval", "0.1", "-o", "{out}")
+TIMED_LOG = tuple(word for word in LOG if word not in ("--interval", "0.1"))
+OF_RESULTS = ("a packed bomb", "a field twice", "all requests failed")
+OF_ALL_LOGS = ("a packed bomb", "a header alone", "set back by an hour", "two GPUs under one index")
+
+
+def _logs() -> Iterator[Reader]:
     ticks = monitor_readings.block(3, 6, 2)
-    names = ("query", "smi_dmon", "dcgmi_dmon")
-    return {name: getattr(monitor_logs, name)(ticks) for name in names}
+    for name in ("query", "smi_dmon", "dcgmi_dmon"):
+        log, words = getattr(monitor_logs, name)(ticks), TIMED_LOG if name == "query" else LOG
+        yield Reader(name, ".csv", log.encode(), words, refuses=OF_ALL_LOGS)
+    words = ("import", "{}", "-o", "{out}", "--base")
+    for name, end, base in (
+        ("named", ".csv", "cu=108"),
+        ("abreast", ".csv", "cu=108,memory=1215"),
+        ("gpustat", ".json", "cu=108,memory=1215,engine=1410"),
+        ("prometheus", ".json", "cu=108"),
+    ):
+        refuses = OF_ALL_LOGS if end == ".csv" else ("a packed bomb",)
+        device = () if name in ("named", "gpustat") else ("--device", "made-gpu")
+        log = getattr(monitor_logs, name)(ticks).encode()
+        yield Reader(f"log {name}", end, log, (*words, base, *device), refuses=refuses)
+
+
+def _servers(folder: Path) -> Iterator[Reader]:
+    """Results of a benchmark at one of two clocks, with the logs and the other's result."""
+    for tool in (*serving_results.WHOLE, "with lists"):
+        words = ["advise"]
+        for mhz in (1980, 1320):
+            times = (1980 / mhz) ** 0.5
+            if tool == "with lists":
+                run = llm_server.serve(llm_server.Server(), mhz, 9, 40, clients=4, answer=50)
+                told, run_s = llm_server.result(run), run.duration_s
+            else:
+                told, run_s = serving_results.slower(serving_results.WHOLE[tool], times), 50 * times
+            result, log = (folder / f"{tool}-{mhz}.{end}" for end in ("json", "csv"))
+            text = json.dumps(told, indent=1)
+            result.write_text(text, encoding="utf-8")
+            log.write_text(llm_server.log_of(mhz, run_s, 0.3 * mhz), encoding="utf-8")
+            words += [str(result) if mhz == 1980 else "{}", str(log), "--also"]
+        read = (*words[:-1], "--slo", "tpot=1.5x@p90", "--json")
+        yield Reader(f"server {tool}", ".json", text.encode(), read, refuses=OF_RESULTS)
 
 
 def _tables(folder: Path) -> Iterator[Reader]:

@@ -15,8 +15,8 @@ from synthetic import kernels as made
 from mlscale import ConfigGrid, Limits, Model, Profiles, train
 from mlscale.advice.advise import advise
 from mlscale.advice.answer import PlainAnswer, answer_by
+from mlscale.pages.page import page
 from mlscale.readers.source import Source
-from mlscale.report.page import page
 from mlscale.subject import Subject
 
 MID = made.GRID.mid

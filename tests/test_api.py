@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ GUESSES = {
     "a.document(), a.to_dict(), a.frame.head(3), repr(a), str(a), a._repr_html_(), a.plot()": "",
     "ms.devices().query('cu_count > 100')": "",
     "ms.load('nvidia-time')": "it is called 'kernels'",
-    "ms.load('nonesuch')": "those that ship are ",
+    "ms.load('nonesuch')": "the shipped models are ",
     "ms.advise(model, profiles)": "write advise(run, model=model)",
     "ms.advise('my.mlscale', ncu)": "write advise(run, model=model)",
     "ms.advise()": "advise takes the run first",
@@ -76,9 +77,19 @@ GUESSES = {
     "a.verdict": "an answer has no 'verdict'; print it, or take its best, expected",
     "a.save('answer.pdf')": "an answer is saved as .html, .json or .csv",
     "a.commands()": "write .commands.set or .commands.reset",
-    "ms.__getattr__('report')": "write mlscale.advise(run).save('page.html')",
+    "ms.report(ncu)": "write mlscale.advise(run).save('page.html')",
+    "a.summary()": "print it, or take its best",
+    "a.engine_mhz": "write answer.best.engine_mhz",
+    "ms.devices('h100')": "",
+    "ms.devices('nonesuch')": "no GPU of the table matches 'nonesuch'",
+    "ms.explain('P05')": "run 'mlscale explain P05' in a shell",
+    "ms.optimize(ncu)": "write mlscale.advise(run, max_slowdown=5)",
+    "ms.predicct(ncu)": "mlscale has no 'predicct'; did you mean 'predict'?",
+    "ms.advise(ncu, engine=1200)": "advise has no 'engine'; write base={'engine': …}",
     # Notebook B: training and prediction.
     "ms.read(df)": "",
+    "ms.read('h100-suite.csv'), ms.sklearn.to_xy": "",
+    "ms.load('simulated-gcn3').predict('simulated-gcn3-profile.csv')": "",
     "ms.train(df, base='highest')": "",
     "ms.train(data, base='mid', predictor='nearest')": "",
     "ms.predict(ncu, at={'engine': [1200, 1400]}).frame": "",
@@ -88,15 +99,34 @@ GUESSES = {
     "model.predict(df, at={'cu': [4, 8], 'engine_mhz': 600})": "",
     "model.predict(at_mid).at(engine_mhz=600, cu_count=16, memory_mhz=700)": "",
     "model.predict(at_mid).plot()": "",
-    "model.score(df)": "",
+    "model.errors(df)": "",
+    "model.score(df)": "a model has no 'score'; write model.errors(table)",
+    "ms.Model.load('kernels')": "",
+    "ms.load_model('kernels')": "load a model with mlscale.load(path)",
+    "ms.read_csv('t.csv')": "mlscale has no 'read_csv'; read a table with mlscale.read(path)",
+    "ms.datasets()": "'mlscale datasets list' lists them",
+    "ms.fit(df)": "train a model with mlscale.train(table, predictor='wu')",
+    "model.fit(df)": "train a model with mlscale.train(table, predictor='wu')",
+    "model.predict_interval(at_mid)": "write model.predict(run, coverage=0.9)",
+    "model.predict(at_mid, return_std=True)": "write coverage=0.9 in model.predict",
+    "model.summary()": "print it, or take its errors(table)",
+    "model.predict(at_mid).to_pandas()": "take .frame, a pandas DataFrame",
+    "model.predict(at_mid).to_csv('t.csv')": "write predictions.frame.to_csv(path)",
+    "at_mid.summary()": "take .kernels, .base, .time_ms",
+    "ms.train(df, 'wu')": "write predictor='wu'",
+    "ms.train(df, 'mid', 'wu', n_clusters=4)": "no hyper-parameter 'n_clusters'; write clusters=",
+    "ms.Wu(random_state=0)": "no hyper-parameter 'random_state'; write seed=",
+    "ms.train(df, 'mid', test_size=0.2)": "write mlscale.cross_validate('wu', table)",
+    "ms.cross_validate(data, 'nearest')": "write cross_validate('nearest', tables)",
+    "ms.cross_validate('nearest', data, cv=5)": "no option 'cv'; write folds=",
     "ms.cross_validate('nearest', df, base='mid', features=['raw'], seeds=1, jobs=1).frame": "",
     "data.head()": "to_frame() gives their rows as a pandas DataFrame",
     "data.shape": "to_frame() gives their rows as a pandas DataFrame",
-    "model.predict(at_mid, engine_mhz=600)": "say where as at={'engine_mhz': 600}",
-    "ms.predict(ncu, engine_mhz=600)": "write at={'engine_mhz': …}",
-    "model.predict({'VALUBusy': 50})": "a dict is no profile; make a data frame of it",
+    "model.predict(at_mid, engine_mhz=600)": "write at={'engine': …}",
+    "ms.predict(ncu, engine_mhz=600)": "write at={'engine': …}",
+    "model.predict({'VALUBusy': 50})": "a dict is not a profile; make a data frame of it",
     "model.predict(at_mid, at=600)": "600 of what? Write at={'engine': 600}",
-    "model.predict(at_mid, at={'clock': 600})": "'clock' is no setting; cu, engine and memory are",
+    "model.predict(at_mid, at={'clock': 600})": "'clock' is not a setting; use cu, engine",
     "model.predict(at_mid).at(engine_mhz=5000)": "unless asked to (extrapolate=True)",
     "ms.predict(model, at_mid)": "write predict(run, model=model)",
     "ms.save('x.mlscale', model)": "mlscale.save(model, 'my.mlscale')",
@@ -235,13 +265,28 @@ def test_predictions_are_of_what_was_asked() -> None:
     assert set(predictions.at(engine_mhz=1400).frame["engine_mhz"]) == {1400}
 
 
-def test_a_score_is_the_mean_error() -> None:
+@pytest.mark.parametrize("function", [ms.advise, ms.predict])
+def test_what_a_call_may_name_is_shown(function: Callable[..., Any]) -> None:
+    """By completion and help()."""
+    assert {"also", "power", "device", "base", "model", "rate"} <= signature(
+        function
+    ).parameters.keys()
+
+
+def test_a_folder_of_the_package_takes_no_guess(tmp_path: Path) -> None:
+    """A module that is imported becomes an attribute of the package."""
+    names()["a"].save(tmp_path / "page.html")
+    for name in ("report", "datasets", "explain", "fit"):
+        assert not hasattr(ms, name)
+
+
+def test_errors_of_a_model_are_the_mean_ones() -> None:
     """Of a predictor for which nothing scales: |1 / factor - 1|, but at the base."""
     data = made.measurements(power=False)
     factors = data.relative("time", "mid").reshape(len(data.kernels), -1)
     beside = np.delete(factors, made.GRID.position("mid"), axis=1)
-    scores = ms.train(data, "mid", "no-scaling").score(data.to_frame())
-    assert scores == pytest.approx({"time": 100 * np.abs(1 / beside - 1).mean()})
+    errors = ms.train(data, "mid", "no-scaling").errors(data.to_frame())
+    assert errors == pytest.approx({"time": 100 * np.abs(1 / beside - 1).mean()})
 
 
 def test_cross_validation_is_the_study() -> None:

@@ -2,9 +2,13 @@
 
 - Package: 36,000 lines in 160 files were aimed at when 41,122 in 197 stood. That brought 40,563 in
   161; readers that take no quantity in silence (+196), noise and clients of servers (+337), and
-  tuning in the loop (+732) were written since.
-- Tests: 36,000 were aimed at, 42,444 stood.
-- Tools, benchmarks, reproduction: 7,000 were aimed at, 7,601 stood; tuning needs 268 of these.
+  tuning in the loop (+732) were written since. Then servers' page, their power and caps (+294),
+  files as people bring them (+158), columns written in blocks (+87), logs that are never lost and
+  bounds on what is unpacked (+79), what a second reader found in tuning (+48), names as guessed
+  (+53): each of them is an answer where there was an error or a wrong number.
+- Tests: 36,000 were aimed at, 42,444 stood; each of the above brought its own.
+- Tools, benchmarks, reproduction: 7,000 were aimed at, 7,601 stood; tuning needs 268 of these, the
+  drawing of Wu's method 117, claims of the papers that had no row 148, servers' power 113.
 """
 
 from pathlib import Path
@@ -13,9 +17,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BUDGETS = {  # lines, files
-    "package": (("mlscale",), 41_900, 163),
-    "tests": (("tests",), 40_800, 249),
-    "tools": (("tools", "benchmarks", "reproduction"), 7_550, 40),
+    "package": (("mlscale",), 42_650, 163),
+    "tests": (("tests",), 41_870, 249),
+    "tools": (("tools", "benchmarks", "reproduction"), 7_975, 40),
 }
 
 

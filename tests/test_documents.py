@@ -13,7 +13,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("[dm]*s/README.md")])
 SOURCES = sorted(
     path
-    for folder in ("mlscale", "tests", "tools", "benchmarks", "reproduction", "docs/start")
+    for folder in ("mlscale", "tests", "tools", "benchmarks", "reproduction", "notebooks")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".py", ".json", ".ipynb", ".cu", ".txt"}
 )
@@ -101,8 +101,10 @@ def test_commands_of_make_in_the_documents_are_there() -> None:
 
 def test_every_page_stands_once_in_the_list_of_pages() -> None:
     listed = (DOCS / "index.md").read_text(encoding="utf-8").splitlines()
-    for page in [*DOCS.glob("*.md"), *DOCS.glob("[!ad]*/*.md"), *DOCS.glob("start/*.ipynb")]:
-        name = str(page.relative_to(DOCS).with_suffix(""))
+    pages = [page.relative_to(DOCS) for kind in ("*.md", "[!ad]*/*.md") for page in DOCS.glob(kind)]
+    pages += [page.relative_to(ROOT) for page in ROOT.glob("notebooks/*.ipynb")]
+    for page in pages:
+        name = str(page.with_suffix(""))
         assert listed.count(name) == (name != "index"), name
 
 
@@ -144,10 +146,18 @@ def test_the_search_of_the_site_shows_the_right_page_first() -> None:
     }
     assert pages["lock clocks"] == pages["power limit"] == "set-clocks"
     assert pages["tokens per joule"] == "servers"
+    assert pages["train"] == "train"
+    assert pages["cross-validation"] == "errors"
+    assert pages["one-shot"] == "predict"
+    assert pages["wu 2015"] == "models"
+    assert pages["scikit-learn"] == "scikit-learn"
+    assert (pages["docker"], pages["conda"]) == ("set-clocks", "measure")
 
 
 def test_the_version_stands_in_one_place_and_is_cited() -> None:
     assert f"\nversion: {mlscale.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert changelog.partition("\n## ")[2].split()[0] == mlscale.__version__
 
 
 def test_the_reference_has_every_public_name() -> None:

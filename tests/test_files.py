@@ -123,7 +123,10 @@ class TestOnlyWriter:
     def test_a_second_one_is_refused_as_long_as_the_first_is_there(self, tmp_path: Path) -> None:
         with only_writer(tmp_path):
             for _ in range(2):
-                with refused(f"{tmp_path}: another mlscale writes there"), only_writer(tmp_path):
+                with (
+                    refused(f"{tmp_path}: another mlscale is writing there"),
+                    only_writer(tmp_path),
+                ):
                     pass
         with only_writer(tmp_path):
             assert names(tmp_path) == []

@@ -106,6 +106,6 @@ def test_a_warning_has_its_note() -> None:
 
 
 def test_what_is_read_is_told_once_with_its_code(cli: Cli) -> None:
-    err = cli.told("predict", path("h100-by-hand.csv"), "--at", "engine=1200")
+    err = cli.told("predict", path("h100-by-hand.csv"), "--at", "engine=1200", "--notes")
     assert err.count("mlscale: note L04: ") == 1
     assert re.fullmatch(r"(mlscale: (warning|note) [GLMTRVP]\d\d: [^\n]+\n)+", err)

@@ -18,8 +18,8 @@ from mlscale.data.datasets import path
 from mlscale.data.profiles import QUANTITIES
 from mlscale.model.predictions import ABOVE_LIMIT, COVERAGE
 from mlscale.model.shipped import model_for, shipped_model
+from mlscale.pages.surfaces import KEEPS_MEMORY, NO_SUPPLY, surfaces
 from mlscale.readers.reading import import_profile
-from mlscale.report.surfaces import KEEPS_MEMORY, NO_SUPPLY, surfaces
 
 COSTS = {"time": "time_ms", "power": "power_w", "energy": "energy_mj"}
 

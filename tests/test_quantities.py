@@ -36,7 +36,7 @@ def test_quantities(text: str, unit: str, number: float) -> None:
         ("500V", "W", "'500V' has the unit 'V'; give W or kW"),
         ("5mW", "W", "'5mW' has the unit 'mW'; give W or kW"),  # or a megawatt
         ("5W", "%", "'5W' has the unit 'W'; give %"),
-        ("3 s", "", "'3 s' has the unit 's'; give a number alone"),
+        ("3 s", "", "'3 s' has the unit 's'; give a plain number"),
         ("fast", "MHz", "'fast' is not a number"),
         ("1_0W", "W", "'1_0W' is not a number"),
         ("log.csv", "W", "'log.csv' is not a number"),

@@ -245,7 +245,7 @@ class TestShippedModel:
     @pytest.mark.parametrize("name", [RUNS, KERNELS])
     def test_a_note_tells_of_other_vendors_gpus(self, name: str) -> None:
         """docs/tables/power-alone.csv has figures: no time was measured on those."""
-        model, words = load(path(name)), "it learnt only from NVIDIA's GPUs"
+        model, words = load(path(name)), "it was trained only on NVIDIA GPUs"
         amd = profiles("mi300x", HardwareConfig(304, 2000.0, 1300.0))
         nvidia = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
         assert words in choice_note(name, model, amd).text

@@ -189,7 +189,7 @@ MISTAKES: dict[str, tuple[Callable[[pd.DataFrame], Any], str]] = {
     "an array": (lambda X: X.to_numpy(), "^X is of ndarray, without names .* To scale counters"),
     "scaled settings": (
         lambda X: StandardScaler().set_output(transform="pandas").fit_transform(X),
-        "^X, row 1, column 'cu_count': is -1.06271, which cannot be; .* To scale counters alone:",
+        "^X, row 1, column 'cu_count': is -1.06271, which is impossible; .* To scale counters",
     ),
     "half a CU": (lambda X: X.assign(cu_count=0.5), "row 1, column 'cu_count': is 0.5,"),
     "no time at the base": (lambda X: X.drop(columns="base_time_ms"), "no column 'base_time_ms'"),
@@ -217,7 +217,7 @@ class TestMistakes:
 
     def test_of_the_quantity(self) -> None:
         X, y, _ = to_xy(made.measurements(), "mid", "power")
-        with refused("^y is the power_ratio, and the predictor's quantity is 'time'"):
+        with refused("^y is the power_ratio, but the predictor's quantity is 'time'"):
             ScalingRegressor("nearest").fit(X, y)
 
     def test_scaled_counts(self) -> None:
@@ -231,7 +231,7 @@ class TestMistakes:
     def test_at_prediction(self) -> None:
         X, y, _ = made_xy()
         regressor = ScalingRegressor("mean-surface").fit(X, y)
-        with refused("^X is of 'made-gpu' at .*memory=1000; the training was of 'made-gpu' at"):
+        with refused("^X is of 'made-gpu' at .*memory=1000; the training data were of 'made-gpu'"):
             regressor.predict(to_xy(made.measurements(), "highest")[0])
         with refused("^engine_mhz 2000 is outside the grid"):
             regressor.predict(X.assign(engine_mhz=2000.0))

@@ -174,7 +174,8 @@ def test_advice_from_profiles() -> None:
         picked("advice-of-runs", ["regret_mean"], table=t, advisor="bottleneck", objective="energy")
         for t in FOUR
     ]
-    assert "is {}, {}, {} and {} % on the".format(*(found[0] for found in of_runs)) in TEXT
+    said = "energy regret is {}, {}, {} and {} % on the"
+    assert said.format(*(found[0] for found in of_runs)) in TEXT
     ours, highest = regrets("bottleneck", "ed2p"), regrets("highest-clocks", "ed2p")
     worse = [t for t, a, b in zip(FOUR, ours, highest, strict=True) if float(a) > float(b)]
     assert worse == ["gtx980-low", "gtx1080ti"]
@@ -264,7 +265,7 @@ def test_what_is_not_tested_well() -> None:
 
 def test_the_page_is_short_and_shows_pictures() -> None:
     prose = [line for line in PAGE.splitlines() if not line.startswith("|")]
-    assert len(" ".join(prose).split()) <= 2370
+    assert len(" ".join(prose).split()) <= 2420
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", PAGE)
     assert len(pictures) >= 4
     assert all((DOCS / file).stat().st_size < 60_000 for file in pictures)

@@ -23,10 +23,10 @@ HEAD = """\
 # Notes by code
 
 What you should know of an answer has a code. Each note has a severity: *warning*, the answer may be
-wrong, or *note*, good to know. An error may have a code too; what it is about is *refused*. A code
-keeps its meaning for ever. `mlscale explain CODE` prints what stands here.
+wrong, or *note*, good to know. Errors can have a code too (severity *refused*). Codes never change
+meaning. `mlscale explain CODE` prints the same text.
 
-In JSON each note stands once, with `code`, `severity`, `text`, and `kernels`, "all" or a list of
+In JSON each note appears once, with `code`, `severity`, `text`, and `kernels`, "all" or a list of
 names. In Python it is a `Note` with these attributes; a `DataWarning` has one as `note`.
 """
 
@@ -40,7 +40,9 @@ def page() -> str:
             meaning = NOTES[code]
             parts.append(f"### {code}: {meaning.title}\n")
             parts.append(f"{meaning.explanation}\n\n**What to do.** {meaning.mend}\n")
-    parts.append("## How sure an answer is\n\nThe least sure of the reasons that hold counts.\n")
+    parts.append(
+        "## How sure an answer is\n\nIf several reasons apply, the lowest level is shown.\n"
+    )
     lines = [f"| {code} | {one.level} | {one.words} |" for code, one in REASONS.items()]
     parts.append("\n".join(["| | | |", "|---|---|---|", *lines]) + "\n")
     return "\n".join(parts)

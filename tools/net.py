@@ -32,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 # What tells the rows of a list apart, whatever their order.
 IDENTITY = ("key", "table", "application", "kernel", "quantity", "predictor", "features")
 IDENTITY += ("objective", "advisor", "cu_count", "engine_mhz", "memory_mhz", "power_cap_w")
-NOT_KEPT = re.compile(r"(_seconds|_microseconds|train ms|predict us|fingerprint|\.here)$")
+NOT_KEPT = re.compile(r"(_seconds|_microseconds|train ms|predict us|fingerprint|\.here|\.mlscale)$")
 LONG, LONG_INSIDE, SHOWN = 120, 6, 3  # longer lists are kept as sums and a few of their rows
 
 
@@ -134,7 +134,8 @@ def differences(name: str, old: dict[str, object], new: dict[str, object]) -> li
     """A line for each value of an answer that differs, one for the keys lost, one for the new."""
     told = [f"{k}: {old[k]} is now {new[k]}" for k in old if k in new and differs(old[k], new[k])]
     for word, here, there in (("lost", old, new), ("new", new, old)):
-        if keys := {re.sub(r"\[.*\]", "[*]", key): None for key in here if key not in there}:
+        gone = [key for key in here if key not in there and not NOT_KEPT.search(key)]
+        if keys := {re.sub(r"\[.*\]", "[*]", key): None for key in gone}:
             told.append(f"{word}: {', '.join(list(keys)[:5])}{' …' * (len(keys) > 5)}")
     return [f"{name}: {line}" for line in told]
 

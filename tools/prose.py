@@ -70,10 +70,11 @@ def found(path: Path) -> Iterator[str]:
 
 def sources() -> list[Path]:
     """What is read where no file is named."""
-    docs = (path for kind in ("*.md", "*.ipynb") for path in (ROOT / "docs").rglob(kind))
-    pages = (path for path in docs if "decisions" not in path.parts)
+    pages = (path for path in (ROOT / "docs").rglob("*.md") if "decisions" not in path.parts)
     outside = (*ROOT.glob("*.md"), *ROOT.glob(".github/*/*.md"), *ROOT.glob("[dm]*s/README.md"))
-    return sorted([*outside, *pages, *(ROOT / "mlscale").rglob("*.py")])
+    return sorted(
+        [*outside, *pages, *ROOT.glob("notebooks/*.ipynb"), *(ROOT / "mlscale").rglob("*.py")]
+    )
 
 
 if __name__ == "__main__":

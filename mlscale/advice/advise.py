@@ -139,7 +139,7 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
         raise InputError(
             "the readings differ in CU count, not in clock, so no lower clock can be advised: "
             f"use 'mlscale predict' for all CU counts, {parameter('minimize', 'time')} for the "
-            "quickest"
+            "fastest"
         )
 
 
@@ -200,7 +200,7 @@ def whole_power(
     on static power that is of no use or senseless.
     """
     if "time" not in model.predictors:
-        raise InputError("the model predicts power alone, not time: use 'mlscale predict'")
+        raise InputError("the model predicts only power, not time: use 'mlscale predict'")
     if no_power := model.why_no_power(profiles):
         if static_power_w is not None:
             raise InputError(f"{parameter('static_power')} has no effect: {no_power}")
@@ -423,7 +423,7 @@ def _unsure_warnings(limits: Limits, run: Recommendation) -> list[Note]:
     if ends is None or ends[1] <= limits.longest_percent(run.base.time_ms) + SAME:
         return []
     words = replace(limits, max_power_w=None).words()
-    told = f"no setting is certain to keep {' and '.join(words)}: the best is expected to"
+    told = f"no setting is certain to keep {' and '.join(words)}: the best is only expected to"
     return [Note("P06", told, "warning")]
 
 

@@ -5,7 +5,7 @@ A run read at clocks, a run read under caps and an LLM server differ in the fiel
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -22,16 +22,13 @@ from mlscale.counters.kernel_use import DESCRIBED, half_of_traffic, lack_of_peak
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
-from mlscale.data.supply import limit_notes
 from mlscale.data.surfaces import BOUNDS
 from mlscale.model.model import Model
-from mlscale.model.shipped import RUNS
 from mlscale.model.unprofiled import kernels_of_most
 from mlscale.notes import Note, merged, notes_by_kernel
 from mlscale.parameters import parameter
-from mlscale.readers.given import Given
 from mlscale.readers.source import Source
-from mlscale.subject import Subject, load_model
+from mlscale.subject import Subject
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
@@ -131,6 +128,8 @@ class PlainAnswer:
     @property
     def now_w(self) -> float | None:
         """The power cap that is set now [W], where the answer is a cap and that is known."""
+        if self.server and self.lever == "cap":
+            return self.server.base.setting
         return self.caps.runs.now_w if self.caps and self.lever == "cap" else None
 
 
@@ -250,13 +249,13 @@ def _cap_notes(caps: "CapAdvice | None") -> list[Note]:
     if point and BELOW_READINGS in point.flags:
         told = (
             f"a cap of {point.cap_w:g} W is {BELOW_READINGS}, {caps.runs.supply.least_w:.0f} W: "
-            f"there less is known; measure the run under this cap: {parameter('also', 'FILE')}"
+            f"less is known there; measure the run under this cap: {parameter('also', 'FILE')}"
         )
         notes.append(Note("P03", told, "warning"))
     if best and best.steep and caps.lock_mhz is None:
         notes.append(Note("P03", f"at this cap {best.steep}"))
     elif best and best.steep:
-        told = f"better lock the engine clock at {caps.lock_mhz:g} MHz in its place: there "
+        told = f"better lock the engine clock at {caps.lock_mhz:g} MHz instead: at this cap "
         notes.append(Note("P03", told + best.steep, "warning"))
     return [*notes, *caps.warnings]
 
@@ -305,65 +304,3 @@ def _instead(profiles: Profiles) -> str | None:
         )
     tool = str(profiles.metadata.get("counter_tool"))
     return traffic_needed(tool) + half_of_traffic(profiles)
-
-
-# Of an LLM server.
-
-
-def answer_on_server(
-    files: Sequence[Source],
-    given: Given,
-    slo: str | Mapping[str, str] = "",
-    pool: str | None = None,
-    capacity: Sequence[Source] = (),
-    has_commands: bool = True,
-) -> PlainAnswer:
-    """The answer on a server. Raises InputError.
-
-    files: a result, its log, and so on; a log without clocks as LOG@engine=MHZ.
-    """
-    from mlscale.advice.server import advise_server, read_slos
-    from mlscale.advice.server_loads import by_clients, load_cells
-    from mlscale.advice.server_readings import base_of, in_order, read_readings, require_same_server
-    from mlscale.readers.serving import read_result
-
-    slos, results = read_slos(slo), [read_result(file.file) for file in capacity]
-    readings, *others = map(in_order, by_clients(read_readings(files, given)))
-    base = base_of(readings, files[0].path, given.base)
-    server = advise_server(load_model(RUNS), readings, slos, pool, results, base)
-    if others:
-        require_same_server([readings, *others])
-        beside = [advise_server(load_model(RUNS), other, (), pool) for other in others]
-        server = replace(server, loads=load_cells([server, *beside]))
-    best, expected, now = server.best(is_sure=True), server.best(), server.choice(server.now)
-    commands = None
-    if has_commands and best:
-        from mlscale.advice.commands import commands_for_further_run
-
-        commands = commands_for_further_run(base.log, best.engine_mhz)
-    step = None
-    if (further_mhz := server.further_mhz) and not server.withheld:
-        told = (
-            f"To know more between these clocks, run it at about {further_mhz} MHz too: "
-            f"{parameter('also', 'RESULT LOG')}."
-        )
-        step = NextStep(told, further_mhz)
-    held = [note for reading in readings for note in limit_notes(reading.log)]
-    lacks_capacity = server.is_open and server.now.capacity_share is None
-    why = ("S10",) * bool(server.withheld) + ("S09",) * lacks_capacity
-    return PlainAnswer(
-        device=base.log.device,
-        base=now,
-        objective="energy",
-        limits=Limits(),
-        workload=Workload(1, None, 100.0, gpu_count=base.log.gpu_count),
-        best=server.choice(best) if best else None,
-        model=RUNS.removesuffix(MODEL_SUFFIX),
-        expected=server.choice(expected) if expected and expected is not best else None,
-        sure_why=why + reasons(Grounds(base.log.device, is_law=True, power_readings=2)),
-        notes=merged([*held, *server.notes]),
-        commands=commands,
-        next_step=step,
-        measured=tuple(server.choice(clock) for clock in server.clocks if clock.is_measured),
-        server=server,
-    )

@@ -11,13 +11,16 @@ next lower one that was read, as training runs draw less in mean than a cap that
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
+from mlscale.advice.answer import PlainAnswer, RunGoal, answer_by_caps
 from mlscale.advice.caps import (
     STEP_W,
     CapAdvice,
@@ -25,20 +28,30 @@ from mlscale.advice.caps import (
     CapRuns,
     cap_steps,
     choose_cap,
+    refuse_pauses,
+    refuse_unlike_limits,
     refused_caps,
     require_cap_objective,
     with_steepness,
 )
+from mlscale.advice.commands import commands_for_cap
 from mlscale.advice.objectives import SAME, Limits
 from mlscale.advice.search import choice_of_base
 from mlscale.arrays import Floats
 from mlscale.data.checks import check
-from mlscale.data.devices import known_device
+from mlscale.data.devices import find_device, known_device
 from mlscale.data.grid import HardwareConfig
-from mlscale.data.supply import NOT_KEPT, Supply, is_at_limit
-from mlscale.errors import InputError
+from mlscale.data.points import warn_of_base
+from mlscale.data.profiles import gpu_count_of, hottest_gpu_ratio_of
+from mlscale.data.supply import NOT_KEPT, Supply, is_at_limit, limiter_notes
+from mlscale.data.table import CAP_COLUMNS, with_time
+from mlscale.errors import InputError, UsageError
 from mlscale.notes import Note
 from mlscale.parameters import parameter
+from mlscale.readers.busy_span import warn_of_pauses
+from mlscale.readers.log_table import logged_run
+from mlscale.readers.source import Source
+from mlscale.subject import Asked, files_of, rated_times_ms
 from mlscale.text import counted
 
 BEND, BEND_RANGE = 0.8, (0.0, 1.6)
@@ -46,6 +59,7 @@ NOISE = 0.02  # times scatter so much, beyond what the bend leaves open
 SAME_W = 0.02  # readings whose watts are nearer than this are one plateau
 SECOND = 0.65  # a second reading at so much of the first's watts tells most
 NO_CLOCK = HardwareConfig(0, math.nan, math.nan)
+_NO_USE = ("power", "time_ms", "static_power", "weights")
 MOST_SLOWER, MOST_WATTS = 10.0, 10.0  # times the next reading's: more is other work
 
 
@@ -187,7 +201,7 @@ def advise_capped(
         supply=Supply(cap_w=now_w, gpu_count=gpus, hottest_gpu_ratio=ratio),
     )
     advice = choose_cap(runs, objective, limits)
-    warnings = [*_plateau_warnings(plateaus), *refused_caps(runs, advice.points)]
+    warnings = [*plateau_notes(readings), *refused_caps(runs, advice.points)]
     told = [point for point in advice.points if point.run]
     if curves[0].too_low[0] or advice.best in told[:1]:
         text = (
@@ -259,14 +273,14 @@ def _merged(plateau: Sequence[CappedReading]) -> CappedReading:
     return CappedReading(time_ms, power_w, source=plateau[0].source)
 
 
-def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[Note]:
+def plateau_notes(readings: Sequence[CappedReading]) -> list[Note]:
     """What to know of caps that draw alike, and of those that were not kept."""
     warnings = []
-    for plateau in plateaus:
+    for plateau in _plateaus(readings):
         merged = _merged(plateau)
         caps = sorted({reading.cap_w for reading in plateau if not math.isnan(reading.cap_w)})
         if len(caps) > 1:
-            told = f"caps of {caps[0]:g} to {caps[-1]:g} W draw alike, {merged.power_w:.0f} W"
+            told = f"caps of {caps[0]:g} to {caps[-1]:g} W draw the same, {merged.power_w:.0f} W"
             warnings.append(Note("P03", told))
         if caps and merged.power_w > NOT_KEPT * caps[0]:
             told = (
@@ -276,3 +290,106 @@ def _plateau_warnings(plateaus: Sequence[Sequence[CappedReading]]) -> list[Note]
             )
             warnings.append(Note("P03", told, "warning"))
     return warnings
+
+
+# From files to the answer.
+
+
+@dataclass(frozen=True)
+class CappedRun:
+    """Readings of one run under caps, with the GPU's names and what a log says of its GPUs."""
+
+    readings: tuple[CappedReading, ...]
+    devices: frozenset[str] = frozenset()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def device(self) -> str:
+        """The GPU, '' where no file says it and no option."""
+        return "".join(self.devices)
+
+
+def answer_on_caps(
+    asked: Asked, goal: RunGoal, rates: Sequence[float], has_commands: bool
+) -> tuple[PlainAnswer, list[Note]]:
+    """The best cap, and notes on it; rates: work per second of each run. Raises InputError."""
+    no_use = (asked.given.power, asked.given.time_ms, goal.static_power_w, asked.weights)
+    for name, given in zip(_NO_USE, no_use, strict=True):
+        if given is not None:
+            told = "does not work with runs under caps at unknown clocks"
+            raise UsageError(f"{parameter(name)} {told}")
+    run = _read(asked, rates)
+    caps = advise_capped(run.readings, run.device, goal.caps_w or (), goal.objective, goal.limits)
+    commands = commands_for_cap(caps, run.metadata) if has_commands else None
+    found = replace(answer_by_caps(caps), commands=commands, files=tuple(files_of(asked)))
+    return found, limiter_notes(run.metadata, caps.runs.supply.cap_w)
+
+
+def _read(asked: Asked, rates: Sequence[float]) -> CappedRun:
+    """The readings of all files, each row of a table and each log one. Raises InputError."""
+    devices, files = {*filter(None, [asked.given.device])}, files_of(asked)
+    times_ms = rated_times_ms(rates, len(files)) if rates else [None] * len(files)
+    found: dict[Path, CappedRun] = {}
+    for file, time_ms in zip(files, times_ms, strict=True):
+        if file.path in found:
+            raise InputError(f"{file.path}: is given twice; each reading needs its own file")
+        is_table = file.is_table_of_caps(asked.columns)
+        run = (_read_rows if is_table else _read_log)(file, asked, time_ms)
+        found[file.path] = run
+        devices |= run.devices
+    keys = {known.key if (known := find_device(name)) else name for name in devices}
+    if len(keys) > 1:
+        raise InputError(f"{files[0]}: the readings mix {' and '.join(sorted(keys))}")
+    most_w = {path: max(one.power_w for one in run.readings) for path, run in found.items()}
+    base = max(found, key=lambda path: most_w[path])
+    if most_w[files[0].path] < (1 - SAME_W) * most_w[base]:
+        warn_of_base(f"{base}, which draws the most", str(files[0].path))
+    readings = tuple(one for run in found.values() for one in run.readings)
+    return CappedRun(readings, frozenset(keys), found[base].metadata)
+
+
+def _read_rows(file: Source, asked: Asked, time_ms: float | None) -> CappedRun:
+    """A reading for each row of a table, and the GPUs that it names. Raises InputError."""
+    path, table = file.path, file.table(asked.columns)
+    table = with_time(table, time_ms)
+    table.require(["time_ms", "power_w"])
+    for name in ("application", "kernel"):
+        if len(runs := set(table.text.get(name, ()))) > 1:
+            raise InputError(
+                f"{path}: has several runs in column '{name}' ({', '.join(sorted(runs)[:3])}), and "
+                "no engine_mhz; give the rows of one run, or its clock with "
+                f"{parameter('base', 'engine=…')}"
+            )
+    times, watts = table.positive("time_ms"), table.positive("power_w")
+    caps = np.full(len(table), math.nan)
+    for name in CAP_COLUMNS:
+        if name in table.numbers:
+            caps = table.positive(name, optional=True)
+            break
+    rows = zip(times.tolist(), watts.tolist(), caps.tolist(), strict=True)
+    gpus, ratio = gpu_count_of(table), hottest_gpu_ratio_of(table)
+    readings = (
+        CappedReading(*row, f"{path}: {table.row(place)}", gpus, ratio)
+        for place, row in enumerate(rows)
+    )
+    return CappedRun(tuple(readings), frozenset(table.text.get("device", ())))
+
+
+def _read_log(file: Source, asked: Asked, time_ms: float | None) -> CappedRun:
+    """The mean of a log while its GPUs work. Raises InputError."""
+    path = file.path
+    run = logged_run(path, file.samples, asked.given)
+    time_ms, power_w = time_ms or run.span.time_ms, run.power_w
+    if time_ms is None or math.isnan(power_w):
+        interval = parameter("interval_s", "SECONDS")
+        lacking = "power" if time_ms else f"how long it took; give {interval}"
+        raise InputError(f"{run.log}: does not say {lacking}")
+    refuse_pauses(run.idle_share)
+    for log, span in run.each:
+        warn_of_pauses(log, span)
+    names = frozenset({run.log.name} - {""})
+    refuse_unlike_limits(run.log.source, run.unlike_caps)
+    count, ratio = len(run.each), run.hottest_gpu_ratio
+    reading = CappedReading(time_ms, power_w, run.lowest_cap_w, str(path), count, ratio)
+    metadata = {"gpus": run.gpus, "power_limit_w": run.limit_to_put_back_w}
+    return CappedRun((reading,), names, metadata)

@@ -27,7 +27,7 @@ from mlscale.advice.objectives import (
 )
 from mlscale.advice.recommendation import Choice, Points
 from mlscale.advice.search import MENU_PERCENT, USUAL_SLOWDOWN_PERCENT, choice_of_base, choices
-from mlscale.arrays import Floats, Indices, Mask
+from mlscale.arrays import Floats, Indices, Mask, distinct
 from mlscale.data.devices import Device, known_device
 from mlscale.data.points import second_clock_mhz
 from mlscale.data.profiles import Profiles
@@ -261,7 +261,7 @@ def advise_caps(
             "under a cap nor how it changes the time; run it at about "
             f"{second_clock_mhz(profiles)} MHz too: {parameter('also', 'FILE')}"
         )
-    caps = np.unique(np.array(cap_w, dtype=np.float64))
+    caps = distinct(np.array(cap_w, dtype=np.float64))
     supply = supply_of_run(profiles, added_w)
     if not len(caps):
         power = surfaces["power"]
@@ -419,7 +419,7 @@ def cap_steps(lowest: float, highest: float) -> Floats:
     fine = np.arange(math.ceil(lowest / STEP_W) * STEP_W, min(highest, WIDE_FROM_W), STEP_W)
     first_wide = max(math.ceil(lowest / WIDE_STEP_W) * WIDE_STEP_W, WIDE_FROM_W)
     wide = np.arange(first_wide, highest, WIDE_STEP_W)
-    return np.unique(np.concatenate([[lowest], fine, wide, [highest]]))
+    return distinct(np.concatenate([[lowest], fine, wide, [highest]]))
 
 
 def _power_limits(

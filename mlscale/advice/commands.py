@@ -31,7 +31,7 @@ _PERSISTENCE = (
     "process uses the GPU"
 )
 _MEMORY_STAYS = (
-    "the memory clock is not locked: on GeForce RTX 50 a lock of it costs 10 to 32 % of the speed "
+    "the memory clock is not locked: on GeForce RTX 50 locking it costs 10 to 32 % of the speed "
     "(NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266)"
 )
 _CU_NOTES = {
@@ -167,15 +167,25 @@ def commands_for_cap(caps: "CapAdvice", metadata: Mapping[str, Any]) -> Commands
         lock = clock_commands(device, base, replace(base, engine_mhz=math.nan), gpu)
         to_set, to_reset = lock.reset + commands.set, commands.reset + lock.set
         commands = commands._replace(set=to_set, reset=to_reset)
-        again = f"{'; '.join(lock.set)} is for a clock that was locked: else leave it out"
+        again = f"{'; '.join(lock.set)} is only for a clock that was locked; otherwise omit it"
         notes += [again if lock.set else "unlock the engine clock first, as you locked it"]
     if caps.runs.now_w is None and commands.reset:
-        notes.append("the run drew more than this default: read your limit first, to put that back")
+        notes.append("the run drew more than this default: note your limit first, to restore it")
     if caps.lock_mhz is not None:
         lock = clock_commands(device, replace(base, engine_mhz=caps.lock_mhz), base, gpu)
         how = "; ".join(lock.set)
         notes += [f"better than the cap: {how}, undone by {'; '.join(lock.reset)}"] if how else []
     return _noted(commands, notes)
+
+
+def commands_for_server_cap(log: Profiles, cap_w: float) -> Commands:
+    """The commands for a power cap [W] of a server of that log."""
+    if cap_w == log.power_cap_w:
+        return Commands(notes=("nothing to set: the power cap stays as it is",))
+    device, metadata = known_device(log.device), log.metadata
+    gpu, notes = _gpu(device, metadata, log.gpu_count)
+    was_w = metadata.get("power_limit_w") or log.power_cap_w
+    return _noted(cap_commands(device, cap_w, gpu, was_w), notes)
 
 
 def commands_for_further_run(profiles: Profiles, engine_mhz: float) -> Commands:

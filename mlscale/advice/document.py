@@ -106,7 +106,9 @@ def effect_row(choice: Choice | None) -> Row:
 
 def _with_ends(value: float | None, ends: Interval) -> list[float | None] | None:
     """A value with its interval, None for an end that is not known."""
-    return None if value is None else [value, *map(_known, ends or (math.nan, math.nan))]
+    if value is None:
+        return None
+    return [value, *map(_known, ends)] if ends else [value, None, None]
 
 
 def _base(answer: PlainAnswer) -> Row:
@@ -181,7 +183,8 @@ def _load_row(cell: "LoadCell") -> Row:
 
 def _clock_row(clock: "ServerClock") -> Row:
     return {
-        "engine_mhz": clock.engine_mhz,
+        "engine_mhz": _known(clock.engine_mhz),
+        **({} if clock.cap_w is None else {"power_cap_w": clock.cap_w}),
         "is_measured": clock.is_measured,
         "latency_ms": {name: list(latency) for name, latency in clock.latency_ms.items()},
         "power_w": list(clock.power_w),

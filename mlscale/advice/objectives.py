@@ -235,7 +235,7 @@ def static_power(kind: str | None, given_w: float | None) -> float | None:
         return None if kind == "dynamic" else 0.0
     if kind == "board":
         given = parameter("static_power")
-        raise InputError(f"power_w is board power, static power included: leave {given} out")
+        raise InputError(f"power_w is board power, static power included: omit {given}")
     if not 0 <= given_w < math.inf:
         raise InputError(f"static power must be finite and at least 0 W, not {given_w}")
     return given_w

@@ -22,14 +22,14 @@ from mlscale.advice.objectives import (
 )
 from mlscale.advice.recommendation import Choice, Costs, Interval, Points, Recommendation, Terms
 from mlscale.arrays import Floats, Indices, Mask
-from mlscale.data.grid import HardwareConfig
+from mlscale.data.grid import AXES, HardwareConfig
 from mlscale.errors import InputError
 from mlscale.notes import Note
 
 USUAL_SLOWDOWN_PERCENT = 5.0  # allowed for least energy and lowest clock, where no limit is given
 MENU_PERCENT = (2.0, USUAL_SLOWDOWN_PERCENT, 10.0, None)  # beside it; None for any time
 _config = lru_cache(HardwareConfig)
-TOO_SLOW = Note("P06", "cannot keep its share of the time limit: its quickest setting is shown")
+TOO_SLOW = Note("P06", "cannot keep its share of the time limit: its fastest setting is shown")
 
 
 def best_of_run(run: Costs, terms: Terms) -> tuple[int, int]:
@@ -184,9 +184,8 @@ def _change(values: Floats, base: Floats) -> Floats:
 
 def _differing(config: HardwareConfig, base: HardwareConfig) -> dict[str, float | None]:
     """The settings that are known and not the base's."""
-    before = base.as_dict()
-    steps = config.as_dict().items()
-    return {axis: step for axis, step in steps if step != before[axis] and not math.isnan(step)}
+    steps = ((axis, getattr(config, axis), getattr(base, axis)) for axis in AXES)
+    return {axis: step for axis, step, old in steps if step != old and not math.isnan(step)}
 
 
 def choice_of_base(config: HardwareConfig, time_ms: float, power_w: float) -> Choice:

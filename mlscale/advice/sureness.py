@@ -6,9 +6,7 @@ The level of an answer is the lowest of its reasons'.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from mlscale.arrays import Floats, Mask
+from mlscale.arrays import Floats, Mask, quantile
 from mlscale.data.devices import CDNA, known_device
 
 LEVELS = ("low", "medium", "high")
@@ -27,20 +25,20 @@ class Reason:
 REASONS = {
     "S01": Reason(
         "high",
-        "No clock that surely keeps the limits needs over 2 % less energy, in nine of ten runs on "
-        "GPUs never met",
+        "In nine of ten runs on unseen GPUs, no clock whose interval keeps the limits needs over "
+        "2 % less energy",
     ),
-    "S02": Reason("high", "The model learnt from this GPU"),
-    "S03": Reason("medium", "The model did not learn from this GPU"),
+    "S02": Reason("high", "The model was trained on this GPU"),
+    "S03": Reason("medium", "The model was not trained on this GPU"),
     "S11": Reason("medium", "Another clock may need over 2 % less energy"),
-    "S12": Reason("medium", "Such answers were not tried on GPUs never met"),
-    "S13": Reason("medium", "A run of under 2 s, or of few samples, is known too roughly"),
-    "S14": Reason("medium", "A run drew its power limit, which set its clock"),
-    "S15": Reason("medium", "No file shows the clocks that ran, only those asked for"),
-    "S08": Reason("medium", "The files have no clock: caps follow from power alone"),
+    "S12": Reason("medium", "Answers of this kind were not tested on unseen GPUs"),
+    "S13": Reason("medium", "A run was under 2 s or had few samples, so it is known only roughly"),
+    "S14": Reason("medium", "A run was at its power limit, which set its clock"),
+    "S15": Reason("medium", "The files show the requested clocks, not the actual ones"),
+    "S08": Reason("medium", "The files have no clock: caps follow from power only"),
     "S09": Reason("medium", "The server's capacity was not measured"),
     "S10": Reason("low", "The server seems near its capacity"),
-    "S04": Reason("low", "The model learnt only from GPUs unlike this one"),
+    "S04": Reason("low", "The model was trained only on GPUs unlike this one"),
     "S05": Reason("low", "Power was measured at one setting: energy is uncertain"),
     "S06": Reason("low", "Time was measured at one clock: only its bounds are known"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),
@@ -84,7 +82,7 @@ def regret_told(energies: Floats, advised: int, may_be_advised: Mask) -> float:
     may_be_advised (N,).
     """
     least = energies[:, may_be_advised].min(axis=1)
-    return float(np.quantile(energies[:, advised] / least, 0.9) - 1)
+    return quantile(energies[:, advised] / least, 0.9) - 1
 
 
 def reasons(grounds: Grounds) -> tuple[str, ...]:

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Mapping
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from mlscale.advice.answer import PlainAnswer
 from mlscale.advice.recommendation import Choice
-from mlscale.model.predictions import COVERAGE
+from mlscale.model.predictions import NORMAL_SCORE
 from mlscale.parameters import parameter
 from mlscale.text import number, percent_in_words, rounded
 
@@ -32,7 +31,7 @@ def answer_lines(answer: PlainAnswer) -> tuple[str, ...]:
     Example:
         >>> answer_lines(answer)  # doctest: +SKIP
         ('Set the engine clock to 1905 MHz (now 1980): 2.4 % slower.',
-         '1830 MHz would be 4.9 % slower, and above 5 % about every second time.')
+         '1830 MHz would be 4.9 % slower, with a 50 % chance of exceeding 5 %.')
     """
     if answer.server:
         lines = _server_lines(answer, answer.server)
@@ -51,7 +50,7 @@ def _gpu_lines(answer: PlainAnswer) -> list[str]:
     """That power and energy are of several GPUs side by side."""
     count = answer.workload.gpu_count
     said = f"On {count} GPUs side by side: power and energy are of all of them"
-    cap = ", a power cap is of each" if answer.caps else ""
+    cap = ", a power cap is of each" if answer.caps or answer.lever == "cap" else ""
     return [f"{said}{cap}."] if count > 1 else []
 
 
@@ -123,66 +122,72 @@ def _no_cap(answer: PlainAnswer) -> str:
     if not any(point.can_be_set for point in judged):
         why = judged[0].flags[0] if judged else points[0].flags[-1]
         return f"None of these power caps can be {'set' if judged else 'judged'}: {why}."
-    sure = "surely " if answer.expected else ""
+    keeps = "is certain to keep" if answer.expected else "keeps"
     said = answer.limits.time_in_words() or "the limits"
-    return f"None of these power caps can be set and {sure}keeps {said}."
+    return f"None of the power caps that can be set {keeps} {said}."
 
 
 def nothing_better(answer: PlainAnswer) -> str:
     """Why nothing is better than the base."""
     objective, limits = answer.objective, answer.limits.words()
-    sure = "surely " if answer.expected else ""
-    keeps = f" {sure}keeps {' and '.join(limits)}" if limits else ""
+    verb = "is certain to keep" if answer.expected else "keeps"
+    keeps = f" {verb} {' and '.join(limits)}" if limits else ""
     if objective == "clock":
         return f"no lower clock{keeps}"
     saved = "power" if objective == "power" else "energy"
     better = "is faster" if objective == "time" else f"needs less {saved}"
-    return f"nothing that {better}{keeps}" if limits else f"nothing {better}"
+    return f"no setting that {better}{keeps}" if limits else f"no setting {better}"
 
 
 def _expected(answer: PlainAnswer, expected: Choice) -> str:
-    """What is expected to just keep the limit of time, and how often it fails."""
+    """What is expected to just keep the limit of time, and how likely it fails."""
     limit, often = answer.limits.time_in_words(), _how_often(answer, expected)
     where = places(expected.set, answer.base.config.cu_axis)
     said = f"{where} would be {effects(expected, answer.objective)}"
-    return f"{said}, and above {limit} {often}." if often else f"{said}, and may be above {limit}."
+    return f"{said}, {often} {limit}." if often else f"{said}, and may exceed {limit}."
 
 
 def _how_often(answer: PlainAnswer, expected: Choice) -> str:
-    """How often the limit of time is passed there, if the interval is of normal errors.
+    """How likely it is to exceed the limit of time, if the interval is of normal errors.
 
     '' where its upper end is not known.
     """
     value, (_, high) = expected.slowdown_percent, expected.slowdown_range or (math.nan, math.nan)
     if not math.isfinite(high):
         return ""
-    deviation = (high - value) / NormalDist().inv_cdf((1 + COVERAGE) / 2)
+    deviation = (high - value) / NORMAL_SCORE
     if deviation <= 0:
-        return "never"
-    share = 1 - NormalDist().cdf((answer.longest_percent - value) / deviation)
-    return "about every second time" if share > 0.4 else f"about one time in {1 / share:.0f}"
+        return "and never exceeds"
+    share = math.erfc((answer.longest_percent - value) / deviation / math.sqrt(2)) / 2
+    chance = round(100 * share, -1 if share > 0.1 else 0)
+    return f"with a {chance:.0f} % chance of exceeding"
 
 
 def _server_lines(answer: PlainAnswer, server: "ServerAdvice") -> list[str]:
     """What the answer does to a server's limits, what is expected to just keep them, the load."""
-    highest, lowest = server.clocks[0], server.clocks[-1]
+    highest, lowest = server.clocks[0].setting, server.clocks[-1].setting
+    lever, unit = ("power cap", "W") if server.is_of_caps else ("engine clock", "MHz")
     now, best, just = server.now, answer.best, answer.expected
     if server.withheld:
-        lines = _withheld(server.withheld, highest.engine_mhz, lowest.engine_mhz)
+        lines = _withheld(server.withheld, highest, lowest)
     elif best is None:
-        told = f"at {now.engine_mhz:g} MHz: {_told_of(server, now)}"
-        range_mhz = f"{highest.engine_mhz:g} to {lowest.engine_mhz:g} MHz"
-        lines = [f"No clock from {range_mhz} keeps the limits; {told}."]
+        told = f"at {now.setting:g} {unit}: {_told_of(server, now)}"
+        what = lever.split()[1]
+        lines = [f"No {what} from {highest:g} to {lowest:g} {unit} keeps the limits; {told}."]
     else:
-        where = f"Set the engine clock to {best.engine_mhz:g} MHz (now {now.engine_mhz:g})"
-        where = where if best.set else f"Stay at {now.engine_mhz:g} MHz"
-        lines = [f"{where}: {_told_of(server, server.at(best.engine_mhz))}."]
+        at = server.chosen(best)
+        where = f"Set the {lever} to {at.setting:g} {unit} (now {now.setting:g})"
+        where = where if best.set else f"Stay at {now.setting:g} {unit}"
+        lines = [f"{where}: {_told_of(server, at)}."]
     if just:
-        told = _told_of(server, server.at(just.engine_mhz), has_ends=False)
-        lines.append(f"{just.engine_mhz:g} MHz is expected to just keep them: {told}.")
-    lines.append(_load(server))
+        told = _told_of(server, server.chosen(just), has_ends=False)
+        lines.append(
+            f"{server.chosen(just).setting:g} {unit} is expected to just keep them: {told}."
+        )
+    load = load_in_words(server)
+    lines.append(f"{load[0].upper()}{load[1:]}; latencies in ms.")
     if not server.limits:
-        slo = parameter("slo", "ttft=500ms@p90")
+        slo = parameter("slo", "tpot=50ms@p90" if server.pool == "decode" else "ttft=500ms@p90")
         lines.append(f"No latency is limited. To limit one: {slo}.")
     return lines
 
@@ -200,17 +205,17 @@ def _withheld(why: str, highest_mhz: float, lowest_mhz: float) -> list[str]:
     ]
 
 
-def _load(server: "ServerAdvice") -> str:
-    """What load the server was under."""
+def load_in_words(server: "ServerAdvice") -> str:
+    """What load the server was under: 'open load: 6.3 requests/s, the same 800 requests each'."""
     result, lowest = server.base.result, server.clocks[-1]
-    kind, load = "Open", f"{server.rate_per_s or result.request_per_s:.3g} requests/s"
+    kind, load = "open", f"{server.rate_per_s or result.request_per_s:.3g} requests/s"
     if not server.is_open:
-        kind, load = "Closed", f"{result.clients:g} clients" if result.clients else load
+        kind, load = "closed", f"{result.clients:g} clients" if result.clients else load
     load += f", the same {result.completed:g} requests each"
     if lowest.capacity_share is not None:
         share = f"{100 * lowest.capacity_share:.0f} %"
         load += f"; {share} of the capacity at {lowest.engine_mhz:g} MHz"
-    return f"{kind} load: {load}; latencies in ms."
+    return f"{kind} load: {load}"
 
 
 def _told_of(server: "ServerAdvice", clock: "ServerClock", has_ends: bool = True) -> str:

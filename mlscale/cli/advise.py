@@ -1,7 +1,6 @@
 """mlscale advise: the configuration to set for a run, and for each of its kernels."""
 
 import argparse
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,20 +11,26 @@ from mlscale.advice.answer import (
     PlainAnswer,
     RunGoal,
     answer_on_run,
-    answer_on_server,
 )
 from mlscale.cli import advise_text, options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import columns_wide, shows_colours
-from mlscale.cli.text import csv_text, held_warnings, json_text, print_or_write, tell
+from mlscale.cli.terminal import (
+    columns_wide,
+    csv_text,
+    held_warnings,
+    json_text,
+    print_or_write,
+    shows_colours,
+    tell,
+)
 from mlscale.data.grid import SHORT_NAMES
 from mlscale.data.profiles import Profiles
 from mlscale.errors import UsageError, extra_named
 from mlscale.notes import Note
 from mlscale.readers.source import Source, further
+from mlscale.text import shell_line
 
 FORMATS = ("table", "csv", "json")
-NO_PAGE = "a server's answer has no page; 'mlscale advise' prints it, or writes *.csv or *.json"
 _NOT_OF_SERVERS = ("model", "max_slowdown", "max_time", "max_power", "static_power", "weights",
                    "power", "time", "power_cap", "rate", "kernel")  # fmt: skip
 
@@ -53,9 +58,9 @@ def add_arguments(parser: Parser) -> None:
     outputs.add_notes(parser)
     outputs.add_colours(parser)
     options.add_subject(parser)
-    _add_server(parser)
+    add_server(parser)
     parser.set_defaults(rest=[])  # words that are left: logs of --also RESULT LOG
-    what = "work per second of each log, such as tokens, instead of its time, e.g. 2400:2250"
+    what = "work per second of each run, such as tokens, instead of its time, e.g. 2400:2250"
     parser.add_more("--rate", metavar="N:N", type=options.rates, help=what)
     outputs.add_output_of_format(parser, FORMATS)
     options.add_fleet(parser)
@@ -68,19 +73,17 @@ def run(arguments: argparse.Namespace) -> None:
             from mlscale.cli import fleet
         fleet.advise(arguments)
         return
-    is_served = is_of_server(arguments)
-    if is_served and (arguments.output or "").endswith(".html"):
-        raise UsageError(NO_PAGE)
     form = outputs.format_of_output(arguments, FORMATS)
     if arguments.kernel is not None and form != "table":
         raise UsageError("--kernel is for the terminal; csv and json have all kernels")
-    found = _served(arguments) if is_served else answered(arguments)
-    give(found, arguments, form)
+    give(answered(arguments), arguments, form)
 
 
 def answered(arguments: argparse.Namespace) -> PlainAnswer:
     """The answer that is asked for. Raises InputError."""
-    with held_warnings() as told:  # of files that are read to find out what they are
+    if is_of_server(arguments):
+        return _served(arguments)
+    with held_warnings() as told:  # by files that are read to find out what they are
         found = _capped if _is_of_caps(arguments) else _advised
     return found(arguments, options.goal(arguments), told)
 
@@ -89,9 +92,7 @@ def _is_of_caps(arguments: argparse.Namespace) -> bool:
     """Whether the files are readings of one run under caps. Raises InputError."""
     if not arguments.also and options.caps_asked(arguments) is None:
         return False
-    from mlscale.cli import capped
-
-    return capped.is_asked(options.asked_run(arguments), arguments.lever)
+    return subject.is_of_caps(options.asked_run(arguments), arguments.lever)
 
 
 def give(found: PlainAnswer, arguments: argparse.Namespace, form: str) -> None:
@@ -111,7 +112,7 @@ def give(found: PlainAnswer, arguments: argparse.Namespace, form: str) -> None:
     else:
         print_or_write(text, arguments.output)
     if form != "json":
-        tell(found.notes, arguments.notes)
+        tell(found.notes, arguments.notes or form == "csv")
     advise_text.require(found.sure, arguments.require)
 
 
@@ -122,7 +123,7 @@ def _advised(arguments: argparse.Namespace, goal: RunGoal, before: Sequence[Note
         asked = subject.with_rates(asked, arguments.rate) if arguments.rate else asked
         found = subject.read(asked)
         if arguments.rate:
-            told.append(subject.rate_note(found.profiles))
+            told.append(subject.rate_note())
         answer = answer_on_run(found, goal, arguments.commands).with_notes(told)
     step = answer.next_step
     if step is None or step.engine_mhz is None:
@@ -156,14 +157,14 @@ def _further_commands(
         stands = [word for one in lacking for word in (f"--{one}", _KNOWN_TO_USER[one][0])]
         imported = ["# replace {} with {}".format(*_KNOWN_TO_USER[one]) for one in lacking]
         words = ["mlscale", "import", file, *given, *name, *stands, "-o", also]
-        imported.append(shlex.join(words))
+        imported.append(shell_line(words))
     how = "" if commands.set else "locked or by a low power cap, "
     return (
         *commands.set,
         f"# run the same work again, {how}recorded as before, into {file}",
         *commands.reset,
         *imported,
-        shlex.join(["mlscale", *arguments.words, "--also", also]),
+        shell_line(["mlscale", *arguments.words, "--also", also]),
     )
 
 
@@ -191,18 +192,18 @@ def _as_given(words: Sequence[str], option: str) -> str | None:
 
 def _capped(arguments: argparse.Namespace, goal: RunGoal, before: Sequence[Note]) -> PlainAnswer:
     """The best cap of runs under caps, whose clock no file tells. Raises InputError."""
-    from mlscale.cli import capped
+    from mlscale.advice.capped_runs import answer_on_caps
 
     with held_warnings(before) as told:
         asked = options.asked_run(arguments, arguments.weights)
-        found, notes = capped.answer(asked, goal, arguments.rate or (), arguments.commands)
+        found, notes = answer_on_caps(asked, goal, arguments.rate or (), arguments.commands)
     return found.with_notes([*told, *notes])
 
 
 # A server.
 
 
-def _add_server(parser: Parser) -> None:
+def add_server(parser: Parser) -> None:
     """Add the options of a server."""
     what = "limits of an LLM server's latencies, e.g. ttft=500ms@p90,tpot=1.1x@p90"
     parser.add("--slo", metavar="LIMITS", help=what)
@@ -220,20 +221,28 @@ def is_of_server(arguments: argparse.Namespace) -> bool:
     for name in ("slo", "pool", "capacity"):
         if getattr(arguments, name, None):
             what = "needs a benchmark's result first, such as one of vllm bench serve --save-result"
-            raise UsageError(f"--{name} {what}; {first.path} is none")
+            raise UsageError(f"--{name} {what}; {first.path} is not one")
     if arguments.rest:
-        told = f"; for a server give RESULT LOG --also RESULT LOG, but {first.path} is no RESULT"
-        raise UsageError(f"unrecognized arguments: {' '.join(arguments.rest)}{told}")
+        words = " ".join(arguments.rest)
+        if any(one.is_benchmark for one in (*arguments.file, *arguments.also)):
+            told = f"give RESULT LOG --also RESULT LOG, but {first.path} is not a RESULT"
+        else:
+            told = f"give each further run its own option: --also {arguments.rest[0]}"
+        raise UsageError(f"unrecognized arguments: {words}; {told}")
     return False
 
 
 def _served(arguments: argparse.Namespace) -> PlainAnswer:
     """The answer on a server. Raises InputError."""
+    from mlscale.advice.server_answer import answer_on_server
+
     for name in _NOT_OF_SERVERS:
-        if getattr(arguments, name) not in (None, False, []):
+        if getattr(arguments, name, None) not in (None, False, []):
             raise UsageError(f"--{name.replace('_', '-')} does not work for a server; use --slo")
-    if arguments.minimize not in (None, "energy") or arguments.lever != "clock":
-        raise UsageError("for a server, only the clock with most tokens per joule can be advised")
+    if arguments.minimize not in (None, "energy"):
+        raise UsageError("advice on a server is for most tokens per joule; omit --minimize")
+    if arguments.lever == "cap" and arguments.capacity:
+        raise UsageError("with a power cap omit the capacity, which is only for runs at a rate")
     if (len(arguments.file), len(arguments.rest)) != (2, len(arguments.also)):
         raise UsageError("give each result its log: RESULT LOG --also RESULT LOG")
     result, log = arguments.file
@@ -242,5 +251,6 @@ def _served(arguments: argparse.Namespace) -> PlainAnswer:
     results = [*map(Source, arguments.capacity or ())]
     given, slo, pool = options.given(arguments), arguments.slo or "", arguments.pool
     with held_warnings() as told:
-        answer = answer_on_server(files, given, slo, pool, results, arguments.commands)
+        commands, lever = arguments.commands, arguments.lever
+        answer = answer_on_server(files, given, slo, pool, results, commands, lever)
     return answer.with_notes(told)

@@ -274,22 +274,22 @@ def _server_clocks(
 ) -> list[Line]:
     """A line for each clock, or for a few evenly apart with those that the answer names."""
     clocks = server.clocks
-    named = {c.engine_mhz: "expected" for c in (answer.expected,) if c}
-    named |= {c.engine_mhz: "answer" for c in (answer.best,) if c}
+    named = {server.chosen(c).setting: "expected" for c in (answer.expected,) if c}
+    named |= {server.chosen(c).setting: "answer" for c in (answer.best,) if c}
     evenly = _evenly(len(clocks), len(clocks) if shows_all else MOST_CLOCKS - len(named))
     rows: list[list[str]] = []
     meanings: list[Emphasis | None] = []
     for place, clock in enumerate(clocks):
-        name, over = named.get(clock.engine_mhz, ""), clock.breaks
+        name, over = named.get(clock.setting, ""), clock.breaks
         if not (place in evenly or name or clock.is_measured):
             continue
         above = ", ".join(limit.split()[0] for limit in over) if len(over) < 3 else "limits"
         said = [name, "measured" * clock.is_measured, f"above {above}" * bool(over)]
         values = (*clock.latency_ms.values(), clock.power_w, clock.tokens_per_joule)
-        cells = [f"{clock.engine_mhz:g}", *(number(one.value, 3) for one in values)]
+        cells = [f"{clock.setting:g}", *(number(one.value, 3) for one in values)]
         rows.append([*cells, ", ".join(filter(None, said))])
         meanings.append("bold" if name == "answer" else "over" if over else None)
-    header = ["MHz", *clocks[0].latency_ms, "W", "tokens/J", ""]
+    header = ["cap W" if server.is_of_caps else "MHz", *clocks[0].latency_ms, "W", "tokens/J", ""]
     return [*table(header, rows, meanings=meanings, width=width), *_loads(server, width, shows_all)]
 
 
@@ -307,7 +307,7 @@ def _loads(server: "ServerAdvice", width: int, shows_all: bool) -> list[Line]:
             told.append(f"{number(value, 3)}{ends}")
         rows.append(told)
     header = ["MHz", *(f"{cell.clients:g}" for cell in cells[0])]
-    title = Line("Tokens/J with so many clients, and half of the 90 % interval:")
+    title = Line("Tokens/J by number of clients, ± half of the 90 % interval:")
     return [Line(), title, Line(), *table(header, rows, width=width)]
 
 
@@ -377,25 +377,25 @@ def _with_interval(choice: Choice, objective: str) -> str:
 def _place(kernels: Sequence[Recommendation], asked: str) -> int:
     """Where the kernel of that number is, or with that in its name. Raises UsageError."""
     if not kernels:
-        raise UsageError("--kernel: a power cap is for the whole run; the answer has no kernels")
+        raise UsageError("--kernel: a power cap is for the whole run; omit --kernel")
     names = [kernel.name for kernel in kernels]
     found = [k for k, name in enumerate(names) if asked in (str(k + 1), name)]
     if not found and asked.isdecimal():
-        raise UsageError(f"--kernel {asked}: the kernels are 1 to {len(kernels)}")
+        raise UsageError(f"--kernel {asked}: kernels are numbered 1 to {len(kernels)}")
     found = found or [k for k, name in enumerate(names) if asked in name]
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError(f"--kernel {asked}: no kernel has it; there are {len(kernels)}")
+        raise UsageError(f"--kernel {asked}: no such name; there are {len(kernels)} kernels")
     numbers = ", ".join(str(k + 1) for k in found)
-    raise UsageError(f"--kernel {asked}: several kernels have it; give a number: {numbers}")
+    raise UsageError(f"--kernel {asked}: several names match; give a number: {numbers}")
 
 
 # What is required.
 
 
 def require(sure: str, least: str | None) -> None:
-    """Raise NotMetError where an answer is less sure than that."""
+    """Raise NotMetError if an answer is less sure than that."""
     if least is not None and LEVELS.index(sure) < LEVELS.index(least):
         raise NotMetError(f"--require sure={least} is not met: the answer is {sure}")
 
@@ -476,7 +476,8 @@ def _load_row(cell: "LoadCell") -> Row:
 
 def _clock_row(clock: "ServerClock") -> Row:
     """A server's clock as CSV has it."""
-    row: Row = {"engine_mhz": clock.engine_mhz, "is_measured": clock.is_measured}
+    setting = "engine_mhz" if clock.cap_w is None else "power_cap_w"
+    row: Row = {setting: clock.setting, "is_measured": clock.is_measured}
     estimates = {"output_per_s": clock.output_per_s, **clock.latency_ms, "power_w": clock.power_w}
     for name, estimate in (estimates | {"tokens_per_joule": clock.tokens_per_joule}).items():
         row |= _with_ends(name, estimate)

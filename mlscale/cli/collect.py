@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import columns, json_text
+from mlscale.cli.terminal import columns, json_text
 from mlscale.collect.device import device_at_hand
 from mlscale.collect.plan import Plan, cu_counts, select
 from mlscale.collect.running import carry_out
@@ -38,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
     add("--suite", choices=("full", "small"), default="full", help=sizes)
     names = "kernels or applications of the suite, * for any characters (default: all)"
     add("--kernels", type=options.names, default=(), metavar="NAME,…", help=names)
-    facts = "device file of this GPU, where the table lacks it: edit what 'devices show' prints"
+    facts = "device file of this GPU, if the table lacks it: edit what 'devices show' prints"
     add("--device", type=options.device_key, metavar="DEVICE", help=facts)
     counts = "numbers of compute units (SMs) to run on (default: up to eight, evenly spaced)"
     add("--cu-counts", type=options.whole_numbers, metavar="N,N,…", help=counts)
@@ -51,14 +51,14 @@ def add_arguments(parser: Parser) -> None:
     add("--power-limits", type=caps_w, default=(), metavar="W,W,…", help=limits)
     samples = "samples of each kernel and configuration (default: %(default)s)"
     add("--repeat", type=options.whole_number, default=1, metavar="N", help=samples)
-    window = "time of each power reading, at least 1 s; 0: time alone (default: %(default)g)"
+    window = "time of each power reading, at least 1 s; 0: only time (default: %(default)g)"
     span_s = partial(options.number_from_0, unit="s")
     add("--power-seconds", type=span_s, default=2.0, metavar="S", help=window)
     add("--resume", action="store_true", help="measure what is missing in DIR")
     task = parser.add_mutually_exclusive_group()
-    micro = "measure latencies and throughputs in place of the suite: gpu.json"
+    micro = "measure latencies and throughputs, not the suite: gpu.json"
     add("--micro", action="store_true", help=micro, group=task)
-    add("--dry-run", action="store_true", help="print the plan, and end", group=task)
+    add("--dry-run", action="store_true", help="print the plan and exit", group=task)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -7,8 +7,7 @@ from dataclasses import asdict
 
 from mlscale.cli import outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import Line, sentences, shown, table
-from mlscale.cli.text import or_dash
+from mlscale.cli.terminal import Line, or_dash, sentences, shown, table
 from mlscale.data.datasets import Dataset, all_datasets, fetch, find
 from mlscale.data.datasets import dataset as find_dataset
 

@@ -7,11 +7,20 @@ from typing import Any
 
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import Line, columns_wide, facts, sentences, shown, table
-from mlscale.cli.text import columns, csv_text, json_text, or_dash
-from mlscale.data.devices import Device, device_keys, device_sources, load_device
-from mlscale.errors import InputError
-from mlscale.text import did_you_mean, shortened
+from mlscale.cli.terminal import (
+    Line,
+    columns,
+    columns_wide,
+    csv_text,
+    facts,
+    json_text,
+    or_dash,
+    sentences,
+    shown,
+    table,
+)
+from mlscale.data.devices import Device, device_keys, device_sources, devices_matching, load_device
+from mlscale.text import shortened
 
 TO_TURING = ("Maxwell", "Pascal", "Volta", "Turing")
 FAMILIES = ("Blackwell", "Hopper", "Ada", "Ampere", "older", "AMD")  # newest first
@@ -35,19 +44,19 @@ def add_arguments(parser: Parser) -> None:
     """Options of the command."""
     summaries = {
         "list": "list the GPUs that mlscale knows",
-        "show": "show every fact of a GPU, with its source",
+        "show": "show every fact about a GPU, with its source",
     }
     commands = parser.add_commands("action", summaries)
     commands["list"].description = (
         "List the GPUs of the device table: keys by family, or with PATTERN the facts of "
         "those that match. Clocks and bandwidth are from data sheets."
     )
-    what = "part of a key, a name or an alias; case, spaces and dashes do not count"
+    what = "part of a key, a name or an alias; case, spaces and dashes are ignored"
     commands["list"].add("pattern", nargs="?", metavar="PATTERN", help=what)
     outputs.add_format(commands["list"], ("table", "csv", "json"))
     commands["show"].description = (
-        "Show every fact of a GPU with its unit and its source, or 'unverified' where it is from "
-        "memory. The JSON is a device file: to describe your GPU, edit that of a similar one."
+        "Show every fact about a GPU with its unit and its source, or 'unverified' if it is "
+        "from memory. The JSON is a device file: to describe your GPU, edit that of a similar one."
     )
     what = "a name of the GPU, or a device file"
     commands["show"].add("device", type=options.device_key, metavar="DEVICE", help=what)
@@ -64,19 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _list(form: str, pattern: str | None) -> str:
-    devices = [load_device(key) for key in device_keys()]
-    if pattern is not None:
-        plain = _plain(pattern)
-        devices = [
-            device
-            for device in devices
-            if any(plain in _plain(name) for name in (device.key, device.name, *device.aliases))
-        ]
-        if not devices:
-            raise InputError(
-                f"no GPU of the table matches '{pattern}'{did_you_mean(pattern, device_keys())}; "
-                "'mlscale devices list' names all"
-            )
+    devices = devices_matching(pattern)
     rows = [_row(device) for device in devices]
     if form == "json":
         return json_text(rows)
@@ -89,10 +86,6 @@ def _list(form: str, pattern: str | None) -> str:
         lines = _matches(rows)
         more = f"{len(device_keys())} GPUs in all. One: mlscale devices show {devices[0].key}."
     return shown([*lines, *sentences(more)])
-
-
-def _plain(name: str) -> str:
-    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _families(devices: Sequence[Device]) -> list[Line]:

@@ -36,7 +36,7 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "G03": CodeMeaning(
         "The GPU is only partly known",
-        "The model never learnt from this GPU, or the device table lacks facts, which are "
+        "The model was not trained on this GPU, or the device table lacks facts, which are "
         "then assumed.",
         "Measure a second clock (--also), or describe the GPU: mlscale devices show --help.",
     ),
@@ -51,10 +51,10 @@ NOTES: dict[str, CodeMeaning] = {
         "All numbers are relative to the base clock, so a wrong one shifts them all. Power "
         "and heat limits and pauses change a clock; so do runs at several clocks in one log.",
         "Lock the clocks (ncu: --clock-control none), or say what they were set to: --base. Log "
-        "those that run: nvidia-smi's clocks.sm.",
+        "the actual clocks: nvidia-smi's clocks.sm.",
     ),
     "M01": CodeMeaning(
-        "The file covers several GPUs, or another one",
+        "The file covers several GPUs, or a different one",
         "A log or trace covers several GPUs, or does not say which GPU it was measured on.",
         "Name the GPU by its index in the file: --gpu.",
     ),
@@ -65,12 +65,12 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "T01": CodeMeaning(
         "Some kernels were not measured at every configuration",
-        "Kernels with such gaps are left out, or their gaps are filled in.",
+        "Kernels with gaps are left out, or the gaps are filled in.",
         "Measure the missing ones, or choose how to treat the gaps: --incomplete.",
     ),
     "T02": CodeMeaning(
         "Measured values do not fit together",
-        "Repetitions, neighbouring clocks, launches with one name or further points differ by "
+        "Repetitions, neighbouring clocks, launches of one name or further points differ by "
         "more than the clock explains: one name may cover two workloads.",
         "Measure them again, or remove the rows of other work. Give each kind of launch its "
         "own name and a row with its mean time, and their number in a column 'launches'.",
@@ -82,8 +82,8 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "T06": CodeMeaning(
         "Kernels without counters are treated as the mean of the others",
-        "They are assumed to scale as the profiled ones do on average, with a wide interval.",
-        "Profile more kernels, those that take the most time first.",
+        "They are assumed to scale as the profiled kernels do on average, with a wide interval.",
+        "Profile more kernels, starting with those that take the most time.",
     ),
     "T08": CodeMeaning(
         "Training and test may share kernels or times",
@@ -92,19 +92,19 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "T09": CodeMeaning(
         "Part of the input is not used",
-        "Rows, kernels, files or readings were left out, and the answer rests on the others.",
-        "Check that they do not matter, or mend them as the message says.",
+        "Rows, kernels, files or readings were left out, and the answer is based on the rest.",
+        "Check that they do not matter, or fix them as the message says.",
     ),
     "T10": CodeMeaning(
         "Counters are missing, replaced, or from another configuration",
-        "The model uses a related counter, or the average of the training kernels, for one "
+        "The model uses a related counter, or the median of the training kernels, for one "
         "that is missing; or the counters were not measured at the base.",
         "Profile at the base, with the counters that the message names.",
     ),
     "R01": CodeMeaning(
-        "A further run did other work",
-        "The times of two runs do not fit one amount of work at two clocks.",
-        "Use runs that do the same work, slowed by no limit of power or heat.",
+        "A further run did different work",
+        "The times of the two runs do not fit the same amount of work at two clocks.",
+        "Use runs that do the same work and are not slowed by a power or heat limit.",
     ),
     "R02": CodeMeaning(
         "The run's times hide how the GPU scales",
@@ -114,20 +114,20 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "R07": CodeMeaning(
         "Measured at one clock only",
-        "One reading shows what a run costs, not how that changes: time is only bounded, and "
+        "One reading shows what a run costs, not how the cost changes: time is only bounded, and "
         "power is estimated from other GPUs.",
         "Measure at about 0.6 of that clock too, and add that log: --also FILE.",
     ),
     "R09": CodeMeaning(
-        "The base is not the reading that was given first, or not the highest",
-        "Changes are against the reading at the highest clock that has power, or of the most "
-        "watts, in whatever order the files are given.",
+        "The base is not the first reading, or not the highest",
+        "Changes are relative to the reading at the highest clock that has power, or to the one of "
+        "the most watts, in whatever order the files are given.",
         "To compare with another reading, name its clock: --base engine=MHZ.",
     ),
     "V01": CodeMeaning(
         "The server may be near its capacity",
-        "Requests that arrive faster than they are served wait ever longer, so a longer run "
-        "has higher latencies at every clock.",
+        "Requests that arrive faster than they are served wait longer and longer, so a longer "
+        "run has higher latencies at every clock.",
         "Measure the capacity (vllm bench serve --request-rate inf) at both clocks and give it: "
         "--capacity; or lower the rate, or run the slow reading at 0.75 to 0.8 of the clock.",
     ),
@@ -137,21 +137,22 @@ NOTES: dict[str, CodeMeaning] = {
         "Send more requests, and save them all: vllm bench serve --save-detailed.",
     ),
     "P01": CodeMeaning(
-        "The model learnt from simulated data",
-        "How far off it is on a real GPU is not known.",
-        "Use a model of measurements, or predict anyway: --force.",
+        "The model was trained on simulated data",
+        "Its error on a real GPU is unknown.",
+        "Use a model trained on measurements, or predict anyway: --force.",
     ),
     "P02": CodeMeaning(
-        "A kernel or setting is beyond what the model learnt from",
-        "A feature is outside the trained range, the kernel does what the model does not "
-        "cover, or the model never saw the setting. It extrapolates, with a wider interval.",
+        "A kernel or setting is outside the training data",
+        "A feature is outside the trained range, the kernel does something the model does not "
+        "cover, or the setting was not in the training data. The model extrapolates, with a wider "
+        "interval.",
         "Measure it at a second clock (--also), or train on kernels like it.",
     ),
     "P03": CodeMeaning(
         "Power limits and caps",
         "Above the board's limit the GPU lowers its clock, draws less and takes longer. Caps "
         "that it does not accept are never advised. A run that draws 97 % of its limit or more was "
-        "slowed by it: its clock is the limit's.",
+        "slowed by it: the limit set its clock.",
         "Choose a setting below the limit, or raise the limit where the GPU allows it.",
     ),
     "P04": CodeMeaning(
@@ -161,27 +162,28 @@ NOTES: dict[str, CodeMeaning] = {
         "Give the board's power, --power WATTS or a log, or its static part, --static-power WATTS.",
     ),
     "P05": CodeMeaning(
-        "Intervals contain the truth more or less often than they say",
-        "There were too few data to calibrate them, or they span all from no effect of a "
-        "clock to its full effect. So few GPUs are no promise of 90 % for a new one.",
+        "Intervals contain the truth more or less often than stated",
+        "There was too little data to calibrate them, or they cover everything from 'the clock has "
+        "no effect' to 'time is proportional to 1/clock'. Coverage on so few GPUs is no guarantee "
+        "for a new one.",
         "Measure a second clock to narrow them: --also FILE. After two, a third where the answer "
         "names one.",
     ),
     "P06": CodeMeaning(
         "How a time limit is applied",
-        "It is for the whole run, in percent. Single kernels may exceed it, or no setting is "
+        "It applies to the whole run, in percent. Single kernels may exceed it, or no setting is "
         "certain to keep it.",
         "Give another limit, or see the kernels' rows: --all.",
     ),
     "P07": CodeMeaning(
         "Kernels that exchange data between GPUs",
-        "They wait for links and other GPUs, which no counter shows; their time is assumed "
+        "They wait for links and other GPUs, which counters do not show; their time is assumed "
         "constant.",
-        "Set all GPUs alike, and measure a second clock to be sure.",
+        "Set all GPUs to the same clock, and measure a second clock to be sure.",
     ),
     "P08": CodeMeaning(
         "Which model or predictor was chosen",
-        "You named none, so mlscale chose one that suits the file.",
+        "You named none, so mlscale chose one that fits the file.",
         "Name another with --model or --predictor.",
     ),
 }
@@ -202,7 +204,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     code = arguments.code.upper()
     if reason := REASONS.get(code):
-        print(f"{code}: {reason.words}\n\nThis makes an answer {reason.level} in sureness.")
+        print(f"{code}: {reason.words}\n\nThis makes an answer's sureness {reason.level}.")
         return
     if code not in NOTES:
         hint = did_you_mean(code, [*NOTES, *REASONS]) or "; mlscale explain lists them all"

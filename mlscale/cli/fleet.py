@@ -15,8 +15,7 @@ from mlscale.advice.advise import terms_of
 from mlscale.advice.answer import PlainAnswer
 from mlscale.advice.document import Row
 from mlscale.cli import advise_text, options, outputs
-from mlscale.cli.terminal import columns_wide, shows_colours
-from mlscale.cli.text import json_text, tell
+from mlscale.cli.terminal import columns_wide, json_text, notes_line, shown, shows_colours, tell
 from mlscale.data.fleet import Fleet, digest, first_rows, row_groups
 from mlscale.errors import InputError, UsageError
 from mlscale.files import write_text
@@ -62,7 +61,8 @@ def _refuse(arguments: argparse.Namespace, formats: Sequence[str]) -> None:
         raise UsageError(f"--format {arguments.format}: the results of a fleet are Parquet files")
     if arguments.output is None:
         folder = arguments.file[-1]
-        raise UsageError(f"{folder} is a folder. For batch prediction: -o DIR/")
+        told = "name a file in it, or, if it holds Parquet files, a folder for results: -o DIR/"
+        raise UsageError(f"{folder}: is a folder; {told}")
 
 
 def _subject(asked: subject.Asked) -> tuple[subject.Subject, Fleet]:
@@ -137,7 +137,10 @@ def _tell(document: Row, answer: PlainAnswer | None, arguments: argparse.Namespa
     if answer:
         layout = advise_text.Layout(columns_wide(), shows_colours(arguments.color))
         print(advise_text.text(answer, layout))
-    tell(notes_from(document["notes"]), tells_all=answer is None)
+    notes = notes_from(document["notes"])
     kernels = answer.workload.kernels if answer else document["kernels"]
     counts = f"{counted(kernels, 'kernel')} in {counted(document['parts'], 'part')}"
     print(f"Written: {counts} in {arguments.output}")
+    if not answer:
+        print(shown(notes_line(note.code for note in notes)), end="")
+    tell(notes, arguments.notes)

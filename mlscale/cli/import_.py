@@ -10,7 +10,7 @@ import numpy as np
 
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.text import columns, print_or_write
+from mlscale.cli.terminal import columns, print_or_write
 from mlscale.data.grid import AXES
 from mlscale.data.table import Table
 from mlscale.errors import InputError
@@ -70,7 +70,7 @@ def add_arguments(parser: Parser) -> None:
     )
     what = "the application of all kernels (default: the profiled program, else the file's name)"
     parser.add_more("--application", metavar="NAME", help=what)
-    what = "write a row for each launch (default: the mean over those of one grid and block)"
+    what = "write a row for each launch (default: the mean of those with one grid and block)"
     parser.add_more("--each", action="store_true", help=what)
     what = f"of 'dvfs': {options.INCOMPLETE_HELP}"
     parser.add_more("--incomplete", choices=INCOMPLETE, default="error", help=what)
@@ -188,12 +188,12 @@ def _write(table: Table, output: Path, append: bool) -> str:
     if not (append and output.exists()):
         write_table(table, output)
         return ""
-    before = read_table(output)
+    before = read_table(output, leaves_texts=False)  # as it is written again
     whole = appended(before, table, str(output))
     write_table(whole, output)
     again = repeated_rows(before, table)
-    repeated = f"; {counted(again, 'repetition')} of rows that were there" if again else ""
-    return f"{repeated}; {len(whole)} rows in all"
+    repeated = f"; {counted(again, 'repetition')} of rows already there" if again else ""
+    return f"{repeated}; {len(whole)} rows in total"
 
 
 def _summary(imported: "Imported", each: bool) -> str:
@@ -233,7 +233,7 @@ def appended(table: Table, new: Table, source: str) -> Table:
     """
     for name, cells in new.text.items():
         if name not in table.text:
-            raise InputError(f"{source}: has no column '{name}'; it is no imported table")
+            raise InputError(f"{source}: has no column '{name}'; it was not imported")
         if name == "device" and set(cells) != set(table.text[name]):
             raise InputError(
                 f"{source}: is of '{table.text[name][0]}', the new rows are of '{cells[0]}'"

@@ -1,14 +1,11 @@
 """The entry point: finds the command, runs it, and turns errors into one line."""
 
 import argparse
-import atexit
 import importlib
 import io
 import os
-import shlex
-import shutil
+import signal
 import sys
-import tempfile
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,14 +15,14 @@ from typing import Any
 
 from mlscale import __version__
 from mlscale.cli.parser import Parser, check_words, with_help
-from mlscale.cli.text import print_line, tell
+from mlscale.cli.terminal import print_line, tell
 from mlscale.errors import InputError, NotMetError, UsageError, extra_named, kept_notes
 from mlscale.parameters import in_options
 from mlscale.quantities import with_units
-from mlscale.text import did_you_mean
+from mlscale.text import did_you_mean, shell_line
 
 COMMANDS = {
-    "demo": "show, in a minute, advice for a measured run, and training on simulated data",
+    "demo": "show, in a minute, which clock, the surface of a profile, and a model's error",
     "datasets": "list, show and fetch data sets",
     "devices": "list and show GPUs",
     "measure": "run a program, and log its GPU's clocks, power and energy",
@@ -35,34 +32,33 @@ COMMANDS = {
     "show": "show what a model was trained on and what it holds",
     "predict": "predict time, power and energy of profiled kernels",
     "advise": "name the clocks to set, for least energy or another objective",
-    "report": "write one HTML page to look around in: the answer, and every other setting",
+    "report": "write one interactive HTML page: the answer, and every other setting",
     "study": "measure errors by cross-validation",
     "explain": "explain the code of a note, and what to do",
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 HELP = """\
-mlscale: the GPU clock that saves energy, from one profile
+mlscale: a GPU program at every clock and CU count, from one or two runs of it
 
-  Measure  measure -- CMD   run a program, and log what advise needs
-  Ask      advise FILE      which clock to set: --max-slowdown 5, --power 500
-           predict FILE     time, power and energy elsewhere: --at engine=1200
-           report FILE      a page to look around in: -o page.html
-  Check    study errors     how far predictions are off, on your table
-           study advice     what the advice costs, on your table
-  Build    train TABLE      a model of your own
-           import FILE      a table from files of profilers and monitors
-           collect          a table measured on the GPU at hand
-  Look up  explain CODE     what a note such as G03 means, and what to do
-           show MODEL       what a model holds
-           devices          the GPUs that are known
-           datasets         the data sets that are known
-  Start    demo             a tour of a minute
-           completion       commands and options completed in your shell
+  Which clock?
+    measure -- CMD   run a program, and log what advise needs
+    advise FILE      which clock to set: --max-slowdown 5, --power 500
+    report FILE      an interactive page: -o page.html
+  One profile, the whole surface
+    predict FILE     time, power and energy elsewhere: --at cu=64,engine=1200
+  Your sweep, a model, and how good it is
+    collect          a table measured on the GPU at hand
+    import FILE      a table from files of profilers and monitors
+    train TABLE      a model of your own: --predictor wu, --leave-out NAME
+    study errors     cross-validation: the error on applications left out
+    study advice     cross-validation: what the advice costs
+  Look up, and start
+    explain CODE, show MODEL, devices, datasets: notes, models, GPUs, data sets
+    demo             all three in a minute, on shipped data
+    completion       completes commands and options in your shell
 
-  FILE: of ncu, nsys, rocprof, PyTorch, DCGM, nvidia-smi, rocm-smi or amd-smi,
-  as the tool wrote it.
-
-mlscale COMMAND --help shows the options of a command.
+FILE: of ncu, nsys, rocprof, PyTorch, DCGM, nvidia-smi, rocm-smi or amd-smi, as
+the tool wrote it. mlscale COMMAND --help shows the options of a command.
 """
 EXTRAS = ("study", "train")  # commands that need the whole of the extra of that name
 MODULES = {"import": "import_"}
@@ -84,7 +80,7 @@ FORMER = {  # words of 0.2.0, and what to use instead
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0, 2 on bad input, 3 if unsure.
 
-    That of `measure` is the program's that it measures.
+    `measure` returns that of its program.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed; no file is to get its number
@@ -110,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
         except KeyboardInterrupt as interrupt:
             print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
-            return 130
+            return 128 + getattr(interrupt, "number", signal.SIGINT)
 
 
 def parser_of(commands: Collection[str], shows_all: bool = True) -> Parser:
@@ -128,6 +124,8 @@ def _run(words: Sequence[str]) -> int:
 
     The parsed arguments have, beside the options of the command, `words`, the command line.
     """
+    if words and words[0] in ("help", "version"):
+        words = [*words[1:], f"--{words[0]}"]
     command = words[0] if words else "--help"
     if command in ("-h", "--help"):
         print(HELP, end="")
@@ -139,8 +137,9 @@ def _run(words: Sequence[str]) -> int:
         asks_all = any(pair in pairwise(words) for pair in (("--help", "all"), ("-h", "all")))
         parser = parser_of([command], asks_all)
         check_words(parser, words)
-        if len(words) == 1 and command in parser.commands and parser.commands[command].commands:
-            words = [command, "--help"]
+        below = parser.commands[command].commands if command in parser.commands else ()
+        if len(words) == 1 and below:
+            words = [command, "list" if "list" in below else "--help"]
         arguments, unknown = parser.parse_known_args(words)
         program = arguments.program
         if hasattr(arguments, "rest") and not any(word.startswith("-") for word in unknown):
@@ -148,7 +147,7 @@ def _run(words: Sequence[str]) -> int:
         if unknown:
             said = f"unrecognized arguments: {' '.join(unknown)}"
             raise InputError(with_help(said, program))
-        if any(os.path.exists(word) and S_ISFIFO(os.stat(word).st_mode) for word in words):  # noqa: PTH110, PTH116
+        if any(map(_is_pipe, [*words, *(word.rpartition("@")[0] for word in words)])):
             _make_files_of_pipes(arguments)
         try:
             _check_output(arguments)
@@ -161,7 +160,7 @@ def _run(words: Sequence[str]) -> int:
 def _mended(word: str, words: Sequence[str]) -> str:
     """What may be meant by a command that there is not."""
     if os.path.isfile(word) or "." in word:  # noqa: PTH113, which raises on long names
-        advise = shlex.join(["mlscale", "advise", *words])
+        advise = shell_line(["mlscale", "advise", *words])
         return f"{word} is not a command; for advice on it: {advise}"
     return f"there is no command '{word}'{did_you_mean(word, COMMANDS)}"
 
@@ -192,6 +191,10 @@ def _module(command: str) -> Any:
     return importlib.import_module(f"mlscale.cli.{MODULES.get(command, command)}")
 
 
+def _is_pipe(word: str) -> bool:
+    return os.path.exists(word) and S_ISFIFO(os.stat(word).st_mode)  # noqa: PTH110, PTH116
+
+
 def _make_files_of_pipes(arguments: argparse.Namespace) -> None:
     """Put files in place of pipes, but for what is written and for a program's own words."""
     for name in vars(arguments).keys() - {"output", "program_words"}:
@@ -205,8 +208,17 @@ def _as_files(value: Any) -> Any:
         return [_as_files(one) for one in value]
     if isinstance(value, Source):
         return replace(value, name=_as_files(value.name))
-    if not isinstance(value, str) or not Path(value).is_fifo():
+    if not isinstance(value, str):
         return value
+    name, at, settings = value.rpartition("@")
+    if at and _is_pipe(name):
+        return f"{_as_files(name)}@{settings}"
+    if not _is_pipe(value):
+        return value
+    import atexit
+    import shutil
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="mlscale-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder) / Path(value).name

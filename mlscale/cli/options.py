@@ -3,7 +3,6 @@
 import argparse
 import math
 import os
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -17,7 +16,7 @@ from mlscale.errors import InputError, UsageError, warn
 from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
 from mlscale.readers.source import PMC_PERF, Source, further
-from mlscale.text import plain_number
+from mlscale.text import plain_number, shell_line
 
 if TYPE_CHECKING:
     from mlscale.advice.answer import RunGoal
@@ -66,7 +65,7 @@ def predictor_class(text: str) -> "type[Predictor]":
 def seed(text: str) -> int:
     """A seed that every library takes."""
     if not text.isdecimal() or int(text) > LARGEST:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0 to {LARGEST}")
+        raise argparse.ArgumentTypeError(f"must be from 0 to {LARGEST}, not '{text}'")
     return int(text)
 
 
@@ -75,7 +74,7 @@ def whole_number(text: str) -> int:
     with suppress(ValueError):
         if 1 <= int(text) <= LARGEST:
             return int(text)
-    raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+    raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more, not '{text}'")
 
 
 def cluster_count(text: str) -> int | str:
@@ -87,7 +86,7 @@ def positive_number(text: str, unit: str = "") -> float:
     """A finite number above 0, of that unit of `mlscale.quantities`."""
     number = _number(text, unit)
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive, finite number")
+        raise argparse.ArgumentTypeError(f"must be above 0 and finite, not '{text}'")
     return number
 
 
@@ -95,7 +94,7 @@ def number_from_0(text: str, unit: str = "") -> float:
     """A finite number of at least 0, of that unit of `mlscale.quantities`."""
     number = _number(text, unit)
     if not 0 <= number < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a finite number of at least 0")
+        raise argparse.ArgumentTypeError(f"must be 0 or more and finite, not '{text}'")
     return number
 
 
@@ -128,7 +127,7 @@ def required_level(text: str) -> str:
     name, _, level = text.partition("=")
     if name != "sure" or level not in LEVELS:
         levels = ", ".join(f"sure={level}" for level in LEVELS)
-        raise argparse.ArgumentTypeError(f"'{text}' is none of {levels}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not one of {levels}")
     return level
 
 
@@ -189,7 +188,7 @@ def command_line(words: Sequence[str]) -> str:
         is_in_folder = os.path.isdir(os.path.dirname(path))  # noqa: PTH112, PTH120
         name = os.path.basename(path) if is_in_folder else path  # noqa: PTH119
         shown.append(f"{option}{equals}{name}")
-    return shlex.join(["mlscale", *shown])
+    return shell_line(["mlscale", *shown])
 
 
 # The run that predict, advise and report are about.
@@ -203,8 +202,8 @@ def add_subject(parser: Parser) -> None:
     what = "of one run: profile, trace, log, as the tool wrote it; or a table"
     parser.add("file", nargs="+", type=further, metavar="FILE", help=what)
     what = (
-        "the same work at another setting: a log, a table, or a trace at CONFIG, e.g. "
-        "run.sqlite@engine=1335; may be given again"
+        "the same work at another setting: log, table, or trace at CONFIG, e.g. "
+        "run.sqlite@engine=1335; repeatable"
     )
     parser.add(
         "--also", action="append", type=further, default=[], metavar="FILE[@CONFIG]", help=what
@@ -249,7 +248,7 @@ def add_facts(parser: Parser, device: str, base: str) -> None:
     parser.add_more("--gpu", metavar="INDEX", help=what, group=group)
     what = "time between two samples, for a log without time stamps, e.g. 1 or 100ms"
     parser.add_more("--interval", type=seconds, metavar="SECONDS", help=what, group=group)
-    what = "true time of the run in a log, in ms (default: the time that the GPU works there)"
+    what = "true time of the run in a log, in ms (default: the time that the GPU is busy)"
     parser.add_more("--time", type=milliseconds, metavar="MS", help=what, group=group)
 
 
@@ -288,7 +287,8 @@ def asked_run(
 
     weights, at, peaks: of the options that not all commands have.
     """
-    from mlscale.subject import Asked, is_model_name
+    from mlscale.model.model import is_model_name
+    from mlscale.subject import Asked
 
     model, files = arguments.model, arguments.file
     if is_model_name(files[0].name):
@@ -333,8 +333,8 @@ def add_goal(parser: Parser) -> None:
 
 def add_answer(parser: Parser) -> None:
     """Add how the answer is shown, and how sure it must be."""
-    parser.add("--all", action="store_true", help="print all: every kernel, front, measured, caps")
-    what = "print what sets and resets the advice; nothing is run"
+    parser.add("--all", action="store_true", help="print all kernels, the front, readings, caps")
+    what = "print commands that set and reset it; nothing is run"
     parser.add("--commands", action="store_true", help=what)
     what = "one kernel's answer and notes, by its number or a part of its name"
     parser.add_more("--kernel", metavar="N|NAME", help=what)
@@ -344,11 +344,11 @@ def add_answer(parser: Parser) -> None:
 
 def add_limits(parser: Parser, time_of: str) -> None:
     """Add what an advised configuration must keep; time_of: such as 'the kernel'."""
-    what = f"how many percent more time {time_of} may take"
+    what = f"how much longer {time_of} may take, in %%"
     parser.add("--max-slowdown", type=slowdown_percent, metavar="PCT", help=what)
     what = "highest power of each kernel, e.g. 300W (default: no limit)"
     parser.add_more("--max-power", type=watts, metavar="W", help=what)
-    what = f"highest time of {time_of} (all launches summed up), in ms (default: no limit)"
+    what = f"longest time of {time_of} (all launches summed up), in ms (default: no limit)"
     parser.add_more("--max-time", type=milliseconds, metavar="MS", help=what)
     what = "the board's power without power_w, in W, if power_w is dynamic power only"
     no_load = partial(number_from_0, unit="W")
@@ -380,7 +380,7 @@ def goal(arguments: argparse.Namespace) -> "RunGoal":
 
 
 def caps_asked(arguments: argparse.Namespace) -> tuple[float, ...] | None:
-    """The caps to tell the run under, empty for those that the GPU takes; None where none are."""
+    """The caps to predict the run under, empty for those of the GPU; None if not asked for."""
     if arguments.power_cap is None and arguments.lever != "cap":
         return None
     return tuple(arguments.power_cap or ())

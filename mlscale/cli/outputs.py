@@ -23,8 +23,8 @@ def output_file(text: str) -> Path:
     path = Path(text)
     if path.suffix.lower() in _NOT_WRITTEN:
         raise InputError(
-            f"{path}: mlscale writes no {path.suffix}; a spreadsheet opens a table in *.csv, and a "
-            "browser prints the *.html of a report"
+            f"{path}: mlscale does not write {path.suffix}; a spreadsheet opens a table in *.csv, "
+            "and a browser prints the *.html of a report"
         )
     if path.is_dir():
         raise InputError(f"{path}: is a directory; give the name of a file to write")
@@ -40,7 +40,7 @@ def add_json(parser: Parser) -> None:
 
 def add_notes(parser: Parser) -> None:
     """Add the option to read all notes."""
-    parser.add("--notes", action="store_true", help="spell all notes out")
+    parser.add("--notes", action="store_true", help="print all notes in full")
 
 
 def add_colours(parser: Parser) -> None:
@@ -82,6 +82,10 @@ def format_of_output(arguments: argparse.Namespace, formats: Sequence[str]) -> s
         raise UsageError(f"{arguments.output}: 'mlscale report' writes a page of these files")
     by_name = next((form for form, endings in _ENDINGS.items() if ending in endings), "table")
     form: str = arguments.format or by_name
+    if not arguments.format and by_name == "table" and ending not in ("", ".txt"):
+        known = ", ".join(f"*{_ENDINGS[one][0]}" for one in formats if one in _ENDINGS)
+        told = f"mlscale does not write {ending}; name a file {known} or *.txt"
+        raise UsageError(f"{arguments.output}: {told}")
     if form not in formats:
         raise UsageError("advice on one run is not written as Parquet; name a file *.csv or *.json")
     if form == "parquet" and arguments.output is None:
@@ -104,7 +108,7 @@ def output_folder(text: str) -> Iterator[Path]:
             raise InputError(f"{folder}: is a file; give the name of a folder to write to")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be made: {error.strerror}") from error
+        raise InputError(f"{folder}: cannot be created: {error.strerror}") from error
     with only_writer(folder):
         try:
             yield folder

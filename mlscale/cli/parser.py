@@ -76,12 +76,12 @@ def choice(text: str, choices: Collection[str]) -> str:
     """The text, if it is one of these: an argument's `type`."""
     if text not in choices:
         hint = did_you_mean(text, choices)
-        raise argparse.ArgumentTypeError(f"'{text}' is none of {', '.join(choices)}{hint}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(choices)}{hint}")
     return text
 
 
 def check_words(parser: Parser, words: Sequence[str]) -> None:
-    """Raise InputError, with what may be meant, on a sub-command or an option that is none."""
+    """Raise InputError, with a suggestion, on an unknown sub-command or option."""
     if {"-h", "--help"} & set(words):
         return
     for word in words:

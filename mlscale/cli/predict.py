@@ -17,15 +17,19 @@ from mlscale.cli.terminal import (
     Line,
     columns_wide,
     end,
+    held_warnings,
+    json_text,
     notes_line,
     percent,
+    print_or_write,
+    print_warnings,
     sentences,
     shown,
     shows_colours,
     si,
     table,
+    tell,
 )
-from mlscale.cli.text import held_warnings, json_text, print_or_write, print_warnings, tell
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.errors import extra_named
 from mlscale.files import write_text
@@ -72,7 +76,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_more("--peaks", metavar="PROFILES", help=what)
     what = "by kernel: how much slower each one is at these settings"
     parser.add("--kernels", action="store_true", help=what)
-    what = "show every setting, or kernel, not a few"
+    what = "show every setting or kernel, not only a few"
     parser.add("--all", action="store_true", help=what)
     outputs.add_output_of_format(parser, FORMATS)
     outputs.add_notes(parser)
@@ -173,7 +177,7 @@ def _limit_warning(predictions: Predictions, flags: Iterable[Collection[str]]) -
         return []
     warning = (
         f"rows marked '{ABOVE_LIMIT}' exceed {predictions.supply.most_in_words}: there the GPU "
-        "lowers its clock, draws less and takes longer than they say"
+        "lowers its clock, draws less and takes longer than shown"
     )
     return [Note("P03", warning, "warning")]
 

@@ -21,7 +21,7 @@ _EXAMPLES = """\
 examples:
   mlscale report ncu.csv trace.json.gz --power power.csv -o page.html
   mlscale report before.csv --compare after.csv -o page.html
-  mlscale report fast.csv --measured slow.csv -o page.html
+  mlscale report fast.json fast.csv --also slow.json slow.csv -o page.html
 """
 
 
@@ -33,18 +33,19 @@ def add_arguments(parser: Parser) -> None:
     parser.add("-o", "--output", required=True, metavar="FILE", help="HTML file to write")
     options.add_goal(parser)
     options.add_subject(parser)
-    what = "a second run's files, for a second tab; --also, --power, --time and --weights are not"
-    parser.add("--compare", nargs="+", type=Source, metavar="FILE", help=f"{what} for it")
+    advise.add_server(parser)
+    what = "a second run's files, for a second tab, without --also, --power, --time or --weights"
+    parser.add("--compare", nargs="+", type=Source, metavar="FILE", help=what)
     what = "the same work measured at the clocks that were set, to compare with the prediction"
     parser.add("--measured", type=further, metavar="FILE[@CONFIG]", help=what)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the page. Raises InputError."""
-    from mlscale.report.page import page
+    from mlscale.pages.page import page
 
-    if advise.is_of_server(arguments):
-        raise UsageError(advise.NO_PAGE)
+    if advise.is_of_server(arguments) and (arguments.compare or arguments.measured):
+        raise UsageError("--compare and --measured do not work for a server; omit them")
     output = outputs.output_file(arguments.output)
     runs = [advise.answered(arguments)]
     if arguments.compare:
@@ -53,13 +54,18 @@ def run(arguments: argparse.Namespace) -> None:
         runs.append(advise.answered(second))
     measured = _measured(arguments, runs[0]) if arguments.measured else ()
     write_text(output, page(runs, measured))
-    kernels = " and ".join(counted(one.workload.kernels, "kernel") for one in runs)
-    print(f"{output}: {kernels}, {output.stat().st_size / 1000:.0f} kB")
+    told = " and ".join(
+        counted(len(one.server.clocks), "clock")
+        if one.server
+        else counted(one.workload.kernels, "kernel")
+        for one in runs
+    )
+    print(f"{output}: {told}, {output.stat().st_size / 1000:.0f} kB")
 
 
 def _measured(arguments: argparse.Namespace, first: PlainAnswer) -> tuple[Row, ...]:
     """What was measured at other settings, and what is predicted there. Raises InputError."""
-    from mlscale.report.measured import against_measured
+    from mlscale.pages.measured import against_measured
 
     file, found = arguments.measured, first.subject
     if first.advice is None or found is None:

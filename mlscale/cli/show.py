@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mlscale import subject
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import Line, facts, percent, sentences, shown
-from mlscale.cli.text import json_text
+from mlscale.cli.terminal import Line, facts, json_text, percent, sentences, shown
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.profiles import QUANTITIES
-from mlscale.model.model import Model
+from mlscale.model.model import Model, load
 from mlscale.predictors.base import (
     GivesIntervals,
     HasFeatures,
@@ -32,7 +30,7 @@ Row = dict[str, Any]
 Fact = tuple[str, str]
 CAPABILITIES = {
     GivesIntervals: "gives intervals",
-    PredictsOtherGpus: "predicts GPUs that it was not trained on",
+    PredictsOtherGpus: "predicts unseen GPUs",
     UsesMeasuredPoints: "uses further measured points",
 }
 _NOT_FACTS = ("kernels", "metadata", "unmeasured", "feature_status", "origin")
@@ -49,9 +47,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds. Raises InputError."""
-    model = subject.load_model(
-        arguments.model, [arguments.predictor] if arguments.predictor else []
-    )
+    model = load(arguments.model, [arguments.predictor] if arguments.predictor else [])
     document = {"model": Path(arguments.model).name, **contents(model)}
     if arguments.json:
         print(json_text(document), end="")
@@ -102,7 +98,7 @@ def _numbers(state: Any) -> int:
 
 
 def _in_short(document: Row) -> list[Fact]:
-    """What the model is for, what it learnt from and needs, and how far off it is."""
+    """What the model is for, what it was trained on, its error and what it needs."""
     card, predictors = document["card"], document["predictors"]
     device, base = document["device"], HardwareConfig(**document["base"])
     by_name: dict[str, list[str]] = {}
@@ -117,9 +113,9 @@ def _in_short(document: Row) -> list[Fact]:
     return [
         (document["model"], " and ".join(by)),
         ("for", f"{card.get('for') or f'profiles of {device} at {base}'}{elsewhere}"),
-        ("learnt from", _learnt_from(predictors) or f"{kernels} of {applications} on {device}"),
+        ("trained on", _learnt_from(predictors) or f"{kernels} of {applications} on {device}"),
         ("data", str(card["metadata"].get("origin") or "")),
-        ("off by", _off_by(card)),
+        ("error", _off_by(card)),
         ("needs", _needs(predictors.values())),
         ("other vendors", card.get("other_vendors", "")),
     ]
@@ -150,14 +146,14 @@ def _needs(predictors: Iterable[Row]) -> str:
     """The counters that a profile must have, and how many more there may be."""
     needed = dict.fromkeys(name for one in predictors for name in one.get("features_needed", ()))
     names = {name for one in predictors for name in one.get("features", ())} - {*needed}
-    more = f"{counted(len(names), 'feature')}{' help further' if needed else ''} (--all)"
+    more = f"{counted(len(names), 'feature')}{' more improve it' if needed else ''} (--all)"
     return "; ".join([*filter(None, [", ".join(needed)]), *([more] if names else [])])
 
 
 def _off_by(card: Row) -> str:
     """How far off it was on GPUs, or applications, left out; '' where nobody looked."""
     if found := card.get("left_out_errors"):
-        return f"{errors_in_words(found)}, on applications left out"
+        return f"{errors_in_words(found)}, on unseen applications"
     by_table = card.get("errors_on_gpus_left_out", {}).values()
     by_quantity = {q: [one[q] for one in by_table if q in one] for q in QUANTITIES}
     by_quantity["time"] += card.get("time_on_gpus_left_out", {}).values()
@@ -166,8 +162,8 @@ def _off_by(card: Row) -> str:
         if figures:
             off = _range([one["mean_error_percent"] for one in figures], ".1f")
             held = _range([one["intervals_hold_percent"] for one in figures], ".0f")
-            ranges.append(f"{quantity} {off} % (90 % intervals right in {held} %)")
-    return f"{'; '.join(ranges)}, on GPUs left out" if ranges else ""
+            ranges.append(f"{quantity} {off} % (90 % intervals hold {held} %)")
+    return f"{'; '.join(ranges)}, on unseen GPUs" if ranges else ""
 
 
 def _range(values: Sequence[float], form: str) -> str:
@@ -197,7 +193,7 @@ def _details(document: Row) -> list[Fact]:
             ("parameters", _in_words(parameters)),
             ("features needed", _in_words(one.get("features_needed", ()))),
             (f"features ({len(features)})", _in_words(features)),
-            ("learnt from", _in_words(one.get("learnt_from", ()))),
+            ("trained on", _in_words(one.get("learnt_from", ()))),
             ("it", _in_words(one["capabilities"])),
             ("numbers", rounded(one["n_numbers"]) if "n_numbers" in one else ""),
         ]

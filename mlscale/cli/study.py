@@ -11,8 +11,19 @@ from typing import Any
 from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
-from mlscale.cli.terminal import Line, base_line, percent, sentences, shown, shows_colours, table
-from mlscale.cli.text import columns, json_text, or_dash, print_warnings
+from mlscale.cli.terminal import (
+    Line,
+    base_line,
+    columns,
+    json_text,
+    or_dash,
+    percent,
+    print_warnings,
+    sentences,
+    shown,
+    shows_colours,
+    table,
+)
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
 from mlscale.data.profiles import QUANTITIES
@@ -61,7 +72,7 @@ HELD_OUT = {
 TRAINED = {
     "own-table": "",
     "pooled": ", trained on all tables at once",
-    "unseen-gpu": ", trained on other GPUs alone",
+    "unseen-gpu": ", trained only on other GPUs",
 }
 HEADINGS = ("", "mean error", "worst kernel", "90 % holds")
 _NOT_TOLD = "~ best"
@@ -73,7 +84,7 @@ Columns = Sequence[tuple[str, Callable[[Row], str]]]
 def add_arguments(parser: Parser) -> None:
     """Add a sub-command for each study, with the options of that study."""
     summaries = {
-        ERRORS: "errors of predictors beside the baselines",
+        ERRORS: "errors of predictors next to the baselines",
         ADVICE: "how much more than the true optimum the advised settings cost (regret)",
     }
     studies = parser.add_commands("study", summaries)
@@ -95,7 +106,7 @@ def _add_predictors(parser: Parser, usual: str) -> None:
     parser.usage = "%(prog)s TABLE ... [options]"
     add, append = parser.add, "append"
     add("table", nargs="+", metavar="TABLE", help="tidy table, CSV or Parquet")
-    what = f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines stand beside"
+    what = f"{options.predictor_names()}; {AGAIN} (default: {usual}); the baselines come with them"
     name = options.predictor_name
     add("--predictor", dest="predictors", action=append, type=name, metavar="PREDICTOR", help=what)
     what = "configuration to predict from, 'mid' or 'highest': every axis at its top (the default)"
@@ -110,8 +121,8 @@ def _add_training(parser: Parser) -> None:
     group = parser.add_mutually_exclusive_group()
     kept: dict[str, Any] = {"action": "store_const", "dest": "training", "group": group}
     what = (
-        "train on all tables at once; what is held out is held out of each (by default bottleneck "
-        "alone; the baselines learn from one table)"
+        "train on all tables at once; what is held out is held out of each (by default only "
+        "bottleneck; the baselines learn from one table)"
     )
     parser.add("--pooled", const="pooled", help=what, **kept)
     what = (

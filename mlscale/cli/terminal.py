@@ -1,22 +1,29 @@
-"""A terminal: how wide it is, its colours, quantities in three digits, tables and sentences."""
+"""What the commands print: answers in lines and colours as wide as the terminal is, text, notes."""
 
+import csv
+import io
+import json
 import math
 import os
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import compress
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+from mlscale.errors import InputError, kept_notes
+from mlscale.files import write_text
+from mlscale.notes import Note, merged
 from mlscale.parameters import parameter
-from mlscale.text import printable
+from mlscale.text import counted, printable, spreadsheet_cell
 
 INDENT = "  "  # before every line of an answer
-SPELLED_OUT = 2  # notes, where not all are asked for
+SPELLED_OUT = 2  # warnings, where not all are asked for
 NARROWEST = 40  # columns, of a narrower terminal too
 WIDEST = 100  # columns, of a wider terminal too
 COLOURS = ("auto", "always", "never")
@@ -26,6 +33,7 @@ Emphasis = Literal["answer", "over", "bold", "dim"]
 _CODES: dict[Emphasis, str] = {"answer": "1;32", "over": "33", "bold": "1", "dim": "2"}
 _PREFIXES = {-4: "p", -3: "n", -2: "u", -1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T"}
 _NUMBER = re.compile(r"[-+]?\d")
+_DIGITS = re.compile(r"[\d. ]*\d%? *|-")  # in groups of three, as `number` writes them, too
 _LARGE_END = 9.95  # percent, from which on the ends of an interval are whole ones
 _FEWEST_CELLS = 4  # a bar with less is left out
 
@@ -189,3 +197,114 @@ def notes_line(codes: Iterable[str], width: int | None = None) -> list[Line]:
         return []
     text = f"Notes {', '.join(told)}: mlscale explain {told[0]}, or {parameter('notes')} for all."
     return sentences(text, width=width)
+
+
+# Text, and what is told beside it.
+
+
+def print_or_write(text: str, output: str | None) -> None:
+    """Print the text, line by line fit for a terminal, or write it as it is to the file.
+
+    Raises InputError where the file cannot be written.
+    """
+    if output is None:
+        sys.stdout.write("\n".join(map(printable, text.split("\n"))))
+    else:
+        write_text(Path(output), text)
+
+
+def json_text(document: Any) -> str:
+    """A document as the commands print and write it."""
+    return json.dumps(document, indent=1) + "\n"
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV under the names of the first one, which has them all."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0])
+    writer.writerows([spreadsheet_cell(row.get(name)) for name in rows[0]] for row in rows)
+    return text.getvalue()
+
+
+def or_dash(value: float | None, form: str = "g") -> str:
+    """A number in a format of Python's, '-' for one that is not known."""
+    return "-" if value is None else format(value, form)
+
+
+def columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return rows under their headers; a column of numbers is aligned to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(headers, *rows, strict=True)]
+    numeric = [
+        all(_DIGITS.fullmatch(cell) for cell in cells)
+        for cells in (zip(*rows, strict=True) if rows else [()] * len(headers))
+    ]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([line(headers), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+@contextmanager
+def held_warnings(before: Iterable[Note] = ()) -> Iterator[list[Note]]:
+    """Collect warnings about the data, each once, for a document.
+
+    before: what was held already. On an error warnings are shown, which may tell why.
+    """
+    try:
+        with kept_notes(before) as held:
+            yield held
+    except InputError:
+        print_warnings(note for note in held if note.severity == "warning")
+        raise
+
+
+def print_warnings(notes: Iterable[Note]) -> None:
+    """Print what a result has no place for."""
+    tell(merged(notes))
+
+
+def tell(notes: Sequence[Note], tells_all: bool = True) -> None:
+    """Print notes to standard error below the answer: all, or only the first warnings.
+
+    Each is in a separate line, on a terminal in lines that fit.
+    """
+    print(end="", flush=True)
+    if not tells_all:  # the answer has the codes of all
+        notes = [note for note in notes if note.severity == "warning"][:SPELLED_OUT]
+    if notes and sys.stderr.isatty():
+        print(file=sys.stderr)
+    for note in notes:
+        about = f" ({counted(len(note.kernels), 'kernel')})" if note.kernels else ""
+        print_note(f"{note.severity} {note.code}: {note.text}{about}")
+
+
+def print_note(text: str) -> None:
+    """Print a note to standard error, where the columns are known in lines that fit."""
+    line = _line(f"mlscale: {text}")
+    if sys.stderr.isatty() or "COLUMNS" in os.environ:
+        line = textwrap.fill(
+            line, columns_wide(), subsequent_indent="    ", break_long_words=False,
+            break_on_hyphens=False,
+        )  # fmt: skip
+    _print(line)
+
+
+def print_line(text: str) -> None:
+    """Print to standard error in one line, whatever the text holds."""
+    _print(_line(text))
+
+
+def _line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+def _print(text: str) -> None:
+    with suppress(OSError):  # nobody reads what is said
+        print(text, file=sys.stderr)

@@ -14,8 +14,7 @@ from mlscale import __version__
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.show import errors_in_words
-from mlscale.cli.terminal import base_line, facts, sentences, shown
-from mlscale.cli.text import print_line
+from mlscale.cli.terminal import base_line, facts, print_line, sentences, shown
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import BASE_NAMES
 from mlscale.errors import InputError, UsageError
@@ -51,11 +50,11 @@ def add_arguments(parser: Parser) -> None:
     add("--base", type=options.configuration, metavar="CONFIG", help=what)
     add("-o", "--output", required=True, metavar="MODEL", help="model file to write")
     what = (
-        f"{options.predictor_names()} (default: board for averages of runs, bottleneck where "
+        f"{options.predictor_names()} (default: runs for averages of runs, bottleneck where "
         "it knows the GPU's peaks and the counters; else, and with --features or --clusters, wu)"
     )
     add("--predictor", type=options.predictor_name, metavar="PREDICTOR", help=what)
-    what = "what to learn alone: time or power (default: what the table has)"
+    what = "learn only this: time or power (default: what the table has)"
     add("--quantity", choices=("time", "power"), metavar="WHAT", help=what)
     what = "train without all kernels of this application (not a kernel's name); may be given again"
     add("--leave-out", action="append", default=[], metavar="APPLICATION", help=what)
@@ -68,7 +67,7 @@ def add_arguments(parser: Parser) -> None:
     more("--features-of", choices=COUNTING_TOOLS, metavar="TOOL", help=what, group=kinds)
     what = "seed of a predictor that uses chance (default: 0)"
     more("--seed", type=options.seed, help=what)
-    what = "do not check how far off the model is on applications left out"
+    what = "skip the check of its error on unseen applications"
     add("--no-check", action="store_true", help=what)
     options.add_reading(parser)
 
@@ -106,8 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
     told = [
         ("Profile new kernels at", _where(names)),
         ("Some kernels lack", ", ".join(lacking)),
-        ("Learns time from too", ", ".join(other.device for other in others)),
-        ("Left-out error", checked),
+        ("Also learns time from", ", ".join(other.device for other in others)),
+        ("Held-out error", checked),
         ("Why", why_wu or ""),
         ("Next", f"mlscale predict PROFILE --model {output}"),
     ]
@@ -123,7 +122,7 @@ def _checked(model: "Model", tables: "list[ProfiledTable]", is_skipped: bool) ->
     if is_skipped:
         return ""
     if sys.stderr.isatty():
-        print_line("mlscale: trained; checking it on applications left out (--no-check skips it)")
+        print_line("mlscale: trained; checking it on held-out applications (--no-check skips it)")
     try:
         found = model.card["left_out_errors"] = left_out_errors(model, tables)
     except InputError as error:
@@ -144,7 +143,7 @@ def _tables(arguments: argparse.Namespace) -> list["Measurements"]:
     paths = [input_file(text) for text in arguments.table]
     files = [path.resolve() for path in paths]
     if twice := [path for path, file in zip(paths, files, strict=True) if files.count(file) > 1]:
-        raise UsageError(f"{twice[0]}: is given twice, and would count twice")
+        raise UsageError(f"{twice[0]}: is given twice; give it once")
     tables = [options.read_measurements(arguments, path) for path in paths]
     known = {application for table in tables for application in table.applications}
     if unknown := set(arguments.leave_out) - known:

@@ -119,7 +119,7 @@ class Study(ABC):
         object.__setattr__(self, "tables", in_order)
         for table, data in self.tables.items():
             if data.grid.size < 2:
-                raise InputError(f"'{table}' has one configuration; a study needs two at least")
+                raise InputError(f"'{table}' has one configuration; a study needs at least two")
 
     @cached_property
     @abstractmethod

@@ -66,7 +66,7 @@ def folds(
         if not is_of_kernels:
             problem += "; if the kernels are independent, name each as its own application "
             problem += f"({parameter('columns', {'application': 'kernel'})}), "
-            problem += f"or take the protocol '{RANDOM_KERNELS}'"
+            problem += f"or use the protocol '{RANDOM_KERNELS}'"
         raise InputError(problem)
     names, seed = np.array(applications), _OUTER_SEED + seed
     if protocol == LEAVE_ONE_OUT:

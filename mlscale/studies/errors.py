@@ -214,8 +214,8 @@ class ErrorStudy(Study):
             return measured
         if target.is_elsewhere and "power" in asked:
             raise InputError(
-                "power is learnt on the GPU itself; only time is for unseen GPUs, or power by "
-                f"'{Runs.name}'"
+                "on unseen GPUs only time is learnt; power needs tables of the GPU itself, or the "
+                f"predictor '{Runs.name}'"
             )
         (trained, _), _ = target.learnt[0]
         has_power = trained.power_samples is not None and not target.is_elsewhere

@@ -2,14 +2,14 @@
 
 - Of studies: the errors or regrets of each kernel, a row of dots for each that is compared, as wide
   as a phone can show; and predictions against what was measured, a panel for each predictor.
-- Surfaces as panels of lines, one for each step of an axis: of clusters, and of a prediction.
+- Predictions beside what was measured or simulated, over CUs and over clocks.
 
 Colours are told apart by colour-blind readers, and never the only sign.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from matplotlib import colormaps, rc_context
@@ -23,8 +23,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullLocator
 
 from mlscale.advice.objectives import objective_name
-from mlscale.arrays import Floats
-from mlscale.data.surfaces import absolute_values
+from mlscale.data.measurements import Measurements
+from mlscale.data.profiles import QUANTITIES
 from mlscale.files import whole_file
 from mlscale.model.plots import new_figure
 from mlscale.model.predictions import Predictions
@@ -230,64 +230,70 @@ def _percent_axis(panel: Axes, values: Sequence[float]) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def draw_surface(
-    path: Path, title: str, predictions: Predictions, true_ms: Floats, origin: str
-) -> None:
-    """Write a PNG of the first kernel's time. Raises InputError where it cannot be written.
+class Shown(NamedTuple):
+    """A kernel that was measured or simulated, and what a model predicts of it from one profile."""
 
-    true_ms: (C, E, M) [ms]; origin: how it was got, 'measured' or 'simulated', the name of its
-    lines in the legend.
-    """
-    figure = surface_figure(title, predictions, true_ms, origin)
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=DPI)
+    known: Measurements
+    predictions: Predictions
 
-
-def surface_figure(title: str, predictions: Predictions, true_ms: Floats, origin: str) -> Figure:
-    """Time against engine clock: a panel for each CU count, a colour for each memory clock.
-
-    The truth is solid with markers, the prediction dashed in the band of its interval, the base
-    ringed.
-    """
-    grid, base, surfaces = predictions.grid, predictions.base, predictions["time"]
-    engines, looks = grid.engine_mhz, shades(len(grid.memory_mhz))
-    ends = [end for end in (surfaces.low, surfaces.high) if end is not None]
-    at_base_ms = predictions.profiles.quantity("time")
-    ends_ms = [absolute_values(end, at_base_ms)[0] for end in ends]
-    columns = len(grid.cu_count)
-    figure = new_figure(2.6 * columns + 1.2, 4.4, title)
-    panels = figure.subplots(1, columns, sharey=True, squeeze=False)[0]
-    for c, (panel, cu_count) in enumerate(zip(panels, grid.cu_count, strict=True)):
-        for m, (colour, marker) in enumerate(looks):
-            if ends_ms:
-                low, high = (end[c, :, m] for end in ends_ms)
-                panel.fill_between(engines, low, high, color=colour, alpha=0.15, lw=0)
-            panel.plot(engines, true_ms[c, :, m], color=colour, marker=marker, ms=4)
-            panel.plot(engines, predictions.time_ms[0, c, :, m], color=colour, linestyle="--")
-        if cu_count == base.cu_count:
-            at_base = true_ms[grid.index(base)]
-            panel.plot(base.engine_mhz, at_base, "o", ms=12, mfc="none", mec="black")
-        panel.set_title(counted(cu_count, "CU"), fontsize=10)
-        panel.set_xlabel("engine clock [MHz]")
-        panel.set_xticks(engines)
-        panel.tick_params(axis="x", labelsize=8)
+    def draw(self, panel: Axes, quantity: str, axis: str, at: Any, look: tuple[str, str]) -> None:
+        """Draw a quantity over an axis; at: an index of the grid with a slice for that axis."""
+        steps, (colour, marker) = getattr(self.known.grid, axis), look
+        known, predicted = (getattr(each, QUANTITIES[quantity])[0][at] for each in self)
+        panel.plot(steps, known, color=colour, marker=marker, ms=4)
+        panel.plot(steps, predicted, "--", color=colour)
+        panel.set_xticks(steps, [f"{step:g}" for step in steps])
+        panel.tick_params(labelsize=FONT)
         panel.grid(visible=True, alpha=0.3)
-    panels[0].set_yscale("log")  # so that a factor is as high everywhere
-    _plain_numbers(panels[0].yaxis, (1.0, 2.0, 5.0))
-    panels[0].set_ylabel("kernel time [ms]")
+        panel.set_yscale("log")  # so that a factor is as high everywhere
+        _plain_numbers(panel.yaxis, (1.0, 2.0, 5.0))
+
+    def ring(self, panel: Axes, quantity: str, axis: str) -> None:
+        """Ring the profile."""
+        place, profiles = getattr(self.predictions.base, axis), self.predictions.profiles
+        look: Any = {"ms": 12, "mfc": "none", "mec": "black", "clip_on": False}
+        panel.plot(place, profiles.quantity(quantity), "o", **look)
+
+
+def surfaces_figure(over_cus: Shown, over_clocks: Shown) -> Figure:
+    """Time and power over CUs; below another kernel's time over clocks, a panel for each CU count.
+
+    What is known is solid with markers, what is predicted dashed, the profile ringed.
+    """
+    figure, grid = new_figure(WIDTH, 8), over_clocks.known.grid
+    parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.8])
+    above, below = parts
+    for part, shown in ((above, over_cus), (below, over_clocks)):
+        title = f"{shown.known.kernels[0]} on {shown.known.device}"
+        title += f" ({shown.known.metadata['origin']})"
+        part.suptitle(title, fontsize=FONT, parse_math=False)
+    for panel, quantity in zip(above.subplots(1, 2), UNITS, strict=True):
+        panel.set_xscale("log")
+        over_cus.draw(panel, quantity, "cu_count", np.s_[:, -1, -1], (_LEARNT, MARKERS[0]))
+        over_cus.ring(panel, quantity, "cu_count")
+        panel.xaxis.set_minor_locator(NullLocator())
+        panel.set_xlabel("CUs or SMs", fontsize=FONT)
+        panel.set_ylabel(f"{quantity} [{UNITS[quantity]}]", fontsize=FONT)
+    looks = shades(len(grid.memory_mhz))
+    panels = below.subplots(-(-len(grid.cu_count) // 2), 2, sharex=True, sharey=True)
+    for c, (panel, cu_count) in enumerate(zip(panels.flat, grid.cu_count, strict=False)):
+        for m, look in enumerate(looks):
+            over_clocks.draw(panel, "time", "engine_mhz", np.s_[c, :, m], look)
+        if cu_count == over_clocks.predictions.base.cu_count:
+            over_clocks.ring(panel, "time", "engine_mhz")
+        panel.set_title(counted(cu_count, "CU"), fontsize=FONT)
+    below.supxlabel("engine clock [MHz]", fontsize=FONT)
+    below.supylabel("time [ms]", fontsize=FONT)
     handles: list[Artist] = [
         Line2D([], [], color=colour, marker=marker, label=f"memory {clock:g} MHz")
         for clock, (colour, marker) in zip(grid.memory_mhz, looks, strict=True)
     ]
     handles += [
-        Line2D([], [], color="grey", label=origin),
+        Line2D([], [], color="grey", marker="o", ms=4, label="measured or simulated"),
         Line2D([], [], color="grey", linestyle="--", label="predicted"),
+        Line2D([], [], linestyle="", marker="o", ms=10, mfc="none", mec="black", label="profile"),
     ]
-    if ends and predictions.coverage:
-        interval = f"{100 * predictions.coverage:g} % interval"
-        handles.append(Patch(color="grey", alpha=0.15, lw=0, label=interval))
-    ring = Line2D([], [], linestyle="", marker="o", ms=10, mfc="none", mec="black", label="base")
-    legend_below(figure, [*handles, ring], len(handles) + 1)
+    legend_below(figure, handles, 2)
     return figure
 
 

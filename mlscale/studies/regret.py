@@ -259,7 +259,7 @@ class RegretStudy(Study):
     def parts(self) -> list[Part]:
         """All parts. Raises InputError."""
         if self.runs and self.protocol != LEAVE_ONE_OUT:
-            raise InputError(f"runs are drawn where the protocol is '{LEAVE_ONE_OUT}'")
+            raise InputError(f"runs need the protocol '{LEAVE_ONE_OUT}'")
         return [
             Part(
                 table, one, self.protocol, seed, goal.base, None, self.clusters_of(one), self.folds

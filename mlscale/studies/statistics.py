@@ -172,7 +172,7 @@ def left_out_errors(model: Model, tables: list[ProfiledTable]) -> dict[str, Any]
     data, base = tables[0]
     count = min(FOLDS, len(set(data.applications)))
     if count < 2:
-        raise InputError("it needs two applications at least")
+        raise InputError("it needs at least two applications")
     made = folds(K_FOLD, data.applications, 0, count)
     applications = [data.applications[k] for _, test in made for k in test]
     predictors = model.predictors.values()

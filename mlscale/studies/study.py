@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlscale.data.measurements import read
 from mlscale.errors import InputError, extra_named
+from mlscale.guesses import instead
+from mlscale.predictors import PREDICTORS
 from mlscale.studies.base import Rows, Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
 from mlscale.studies.crossval import K_FOLD
@@ -68,14 +70,13 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     given = {option: value for option, value in options.items() if value is not None}
     known = options_of(name)
     if unknown := [option for option in given if option not in known]:
-        raise InputError(
-            f"the study '{name}' has no option '{unknown[0]}'; it has {', '.join(known)}"
-        )
+        what = instead("study", unknown[0], known, f"; it has {', '.join(known)}")
+        raise InputError(f"the study '{name}' has no option '{unknown[0]}'{what}")
     for option in ("predictors", "features", "quantity", "objectives"):
         if option in given and not isinstance(given[option], list | tuple):
             given[option] = [given[option]]
     if "folds" in given and (given.setdefault("protocol", K_FOLD) != K_FOLD or given["folds"] < 2):
-        raise InputError(f"folds are for the protocol '{K_FOLD}' alone, and 2 at least")
+        raise InputError(f"folds are only for the protocol '{K_FOLD}', and at least 2")
     if "train_on" in given:
         given["train_on"] = tables_by_name(given["train_on"])
     if not tables:
@@ -97,6 +98,10 @@ def tables_by_name(tables: AnyTables) -> Tables:
         return {name: read(table) for name, table in tables.items()}
     named: Tables = {}
     several = tables if isinstance(tables, list | tuple) else [tables]
+    if several and isinstance(several[0], str) and several[0] in PREDICTORS:
+        raise InputError(
+            f"predictors come before tables; write cross_validate('{several[0]}', tables)"
+        )
     for table in several:
         data = read(table)
         name = Path(table).stem if isinstance(table, str | Path) else data.device

@@ -127,7 +127,7 @@ class TestAdvice:
         ]
         caps = advise_capped(readings, "made-gpu", [90, 100, 120, 200, 350])
         alike, not_kept, _ = caps.warnings
-        assert alike.text == "caps of 340 to 370 W draw alike, 334 W"
+        assert alike.text == "caps of 340 to 370 W draw the same, 334 W"
         assert not_kept.text.startswith("c.csv: a cap of 100 W was not kept, the run drew 143 W")
         assert at(caps, 90).flags == ("below the lowest reading",)
         assert at(caps, 120).flags == ("as under 100 W",)

@@ -54,7 +54,7 @@ HELD = "NVIDIA/open-gpu-kernel-modules, issues 1265 and 1266"
         ("rx7900xtx", (2271, 1249), (2400, 1249), "--setextremum max sclk 2271", "--resetclocks",
          "needs OverDrive"),
         ("a30", (1000, 800), (1000, 1215), "", "", "has one memory clock, which no command change"),
-        ("rtx5090", (2400, 7001), (2400, 14001), "", "", "a lock of it costs 10 to 32 %"),
+        ("rtx5090", (2400, 7001), (2400, 14001), "", "", "locking it costs 10 to 32 %"),
         ("rtx5070ti-laptop", (1500, 7001), (2220, 14001), "-lgc 1500,1500", "-rgc", HELD),
         ("rtx-pro-6000-blackwell", (2400, 12481), (2400, 14001), "-lmc 12481,12481", "-rmc",
          "root"),

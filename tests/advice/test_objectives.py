@@ -4,6 +4,8 @@ By hand: one CU count, two engine clocks and two memory clocks, of energies 40, 
 """
 
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from synthetic.tidy import refused
 
+from mlscale.advice import objectives
 from mlscale.advice.objectives import (
     COSTS,
+    OBJECTIVES,
     Limits,
     best_index,
     feasible,
@@ -23,6 +27,8 @@ from mlscale.advice.objectives import (
     pareto_front,
     saving_percent,
 )
+
+SCHEMA = Path(objectives.__file__).with_name("schema.json")
 
 TIME = np.array([[[4.0, 2.0], [3.0, 1.0]]])
 POWER = np.array([[[10.0, 20.0], [12.0, 60.0]]])
@@ -230,3 +236,9 @@ def test_a_senseless_limit_is_refused(limit: dict[str, float]) -> None:
     [name] = limit
     with refused(f"{name} must be finite and (at least 0|positive, not 0)"):
         Limits(**limit)
+
+
+def test_the_schema_has_each_objective() -> None:
+    """Regression only: an objective stands in both."""
+    told = json.loads(SCHEMA.read_text("utf-8"))["properties"]["objective"]["enum"]
+    assert set(told) == OBJECTIVES.keys()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from command import Cli, note_texts
 from synthetic import frugal
+from synthetic.two_logs import log, without
 
 MID_SETTINGS = frugal.MID.as_dict()
 # By hand in tests/advice/test_advise.py: 4/3 ms and 45.12 W against 2 ms and 65.84 W; 2.8 ms.
@@ -32,9 +33,23 @@ def test_a_pipe_is_read_as_a_file_is(cli: Cli, files: tuple[Path, Path], tmp_pat
     assert out == cli("advise", model, profile)
 
 
+def test_a_pipe_with_its_settings_is_read_too(cli: Cli, tmp_path: Path) -> None:
+    """Of a log that tells no clock, as in: --also <(ssh node cat log.csv)@engine=1170."""
+    readings = (("fast.csv", 1755, 100, 480), ("slow.csv", 1170, 120, 300))
+    fast, slow = (log(tmp_path / name, *reading) for name, *reading in readings)
+    without(slow, 4)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=lambda: pipe.write_bytes(slow.read_bytes()))
+    writing.start()
+    out = cli("advise", fast, "--also", f"{pipe}@engine=1170")
+    writing.join()
+    assert out == cli("advise", fast, "--also", f"{slow}@engine=1170")
+
+
 class TestFormats:
     def test_table(self, cli: Cli, files: tuple[Path, Path]) -> None:
-        out, err = cli.both("advise", *files)
+        out, err = cli.both("advise", *files, "--notes")
         assert err == "mlscale: note P02: busy_bandwidth 1.091 above trained 1.073 (1 kernel)\n"
         words = " ".join(out.split())
         assert words.startswith("Set the CU count to 16 (now 8) and the engine clock to 400 MHz ")

@@ -96,8 +96,8 @@ def test_a_simulated_model_for_a_real_gpu_is_forced(cli: Cli, tmp_path: Path) ->
     for command in ("predict", "advise"):
         given = [command, file, "--model", "simulated-gcn3"]
         said = cli.refused(*given)
-        assert "learnt from simulated data of 'simulated-gcn3', which say nothing of 'r9n" in said
-        assert "predict nevertheless with --force" in said
+        assert "trained on simulated data of 'simulated-gcn3', which say nothing about 'r9n" in said
+        assert "predict anyway with --force" in said
         out = cli(*given, "--force", "--json")
         assert "the model was trained on simulated data, not on measurements" in out
 

@@ -53,13 +53,16 @@ class TestWithoutAClock:
         assert len(shown) <= 8
         assert "\n    nvidia-smi -i 0 -pl 2" in out
 
-    def test_from_python(self, cli: Cli, files: tuple[Path, Path]) -> None:
+    def test_from_python(self, cli: Cli, files: tuple[Path, Path], tmp_path: Path) -> None:
         """The command's answer, by files and by a rate; asked for a clock the same refusal."""
         fast, slow = files
         answer = mlscale.advise(fast, also=slow, lever="cap", device="rtx3090")
         given = ("advise", fast, "--also", slow, "--lever", "cap", "--device", "rtx3090")
         assert answer.document()["caps"] == cli.json(*given)["caps"]
         assert answer.commands.set[0].startswith("nvidia-smi -i 0 -pl 2")
+        answer.save(tmp_path / "own.html")
+        cli("report", *given[1:], "-o", tmp_path / "page.html")
+        assert (tmp_path / "own.html").read_text() == (tmp_path / "page.html").read_text()
         rated = mlscale.advise(fast, also=slow, lever="cap", device="rtx3090", rate=(100, 80))
         assert rated.best.set == answer.best.set
         with pytest.raises(mlscale.InputError, match="ask for the best cap with lever='cap'"):
@@ -81,18 +84,24 @@ class TestWithoutAClock:
         assert float(found[0][10]["time_ms"]) == pytest.approx(1 / 0.094)
         assert {row["engine_mhz"] for row in found[0]} == {""}
 
-    def test_a_rate_of_work_stands_for_the_time(self, cli: Cli, files: tuple[Path, Path]) -> None:
+    @pytest.mark.parametrize("lever", ["cap", "clock"])
+    def test_a_rate_of_work_stands_for_the_time(
+        self, cli: Cli, files: tuple[Path, Path], lever: str
+    ) -> None:
         """10 and 12.5 ms of one unit are 100 and 80 units a second: in a column, or by --rate."""
         found = []
+        setting, steps = ("power_cap_w", 1) if lever == "cap" else ("engine_mhz", 6)
         for column, rates in (("time_ms", []), ("tokens_per_s", []), ("", ["--rate", "100:80"])):
             for file, time, rate, watts in zip(
                 files, (10, 12.5), (100, 80), (300, 200), strict=True
             ):
                 cell = {"time_ms": time, "tokens_per_s": rate}.get(column, 1)
-                names = f"device,{column or 'n'},power_w,power_cap_w"
-                file.write_text(f"{names}\nrtx3090,{cell},{watts},{watts}\n", encoding="utf-8")
-            rows = cli.csv("advise", files[0], "--also", files[1], "--lever", "cap", *rates)
-            found.append([float(row["slowdown_percent"]) for row in rows if row["at"] == "cap"])
+                names = f"device,{column or 'name'},power_w,{setting}"
+                row = f"rtx3090,{cell},{watts},{steps * watts}"
+                file.write_text(f"{names}\n{row}\n", encoding="utf-8")
+            rows = cli.csv("advise", files[0], "--also", files[1], "--lever", lever, *rates)
+            found.append([float(r["slowdown_percent"]) for r in rows if r["slowdown_percent"]])
+            assert found[-1]
         assert found[0] == pytest.approx(found[1])
         assert found[0] == pytest.approx(found[2])
 
@@ -101,7 +110,7 @@ class TestWithoutAClock:
         asked = ["--lever", "cap", "--power-cap", 250, "--max-slowdown", 8]
         document = cli.json("advise", fast, "--also", slow, *asked)
         assert (document["device"], document["model"]) == (None, None)
-        said = "None of these power caps can be set and surely keeps 8 %."
+        said = "None of the power caps that can be set is certain to keep 8 %."
         assert cli.verdict(fast, "--also", slow, *asked).startswith(said)
         assert document["answer"] is None
         [point] = document["caps"]
@@ -117,10 +126,10 @@ class TestWithoutAClock:
         out = cli("advise", fast, "--also", slow, *limit)
         first, second = re.split(r"\n\n", out)[0].split(".\n")
         assert first.endswith(
-            "nothing that needs less energy surely keeps a\n  slowdown of at most 1 %"
+            "no setting that needs less energy is certain to\n  keep a slowdown of at most 1 %"
         )
         assert re.fullmatch(
-            r"  2\d\d W would be [01]\.\d % slower, .* less energy, and above 1 % about .*",
+            r"  2\d\d W would be [01]\.\d % slower, .* energy, with a \d+ % chance of .*",
             second.replace("\n ", ""),
         )
 
@@ -158,7 +167,7 @@ class TestWithoutAClock:
         else:
             assert cap["slowdown_percent"][0] == 0
         out, err = cli.both(*asked, "--notes")
-        assert "Leave the power cap as it is: nothing is faster." in out
+        assert "Leave the power cap as it is: no setting is faster." in out
         assert ("of 300 W: nothing above that is predicted" in err) == is_held
 
 

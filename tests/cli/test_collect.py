@@ -255,9 +255,9 @@ def test_the_plan_is_printed(cli: Cli, tmp_path: Path) -> None:
     [
         ("--kernels copi", "no kernel or application 'copi' in the suite 'full'; is 'copy' meant?"),
         ("--cu-counts 9999", f"has {CPUS} CUs"),
-        ("--engine 800", "through NVML alone"),
-        ("--cu-counts 0", "is not a whole number of at least 1"),
-        ("--power-seconds -1", "is not a finite number of at least 0"),
+        ("--engine 800", "only through NVML"),
+        ("--cu-counts 0", "must be a whole number, 1 or more, not '0'"),
+        ("--power-seconds -1", "must be 0 or more and finite, not '-1'"),
     ],
 )
 def test_what_is_refused(cli: Cli, tmp_path: Path, given: str, message: str) -> None:

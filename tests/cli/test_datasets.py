@@ -36,7 +36,7 @@ def test_a_damaged_file_is_not_it(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "cache" / P100).write_text("damaged")
     out, err = cli.both("datasets", "list")
     assert out.splitlines()[5].split()[:1] + out.splitlines()[5].split()[-1:] == ["p100", "-"]
-    assert f"{tmp_path}/cache/{P100}: is not 'p100', it has another checksum" in err
+    assert f"{tmp_path}/cache/{P100}: is not 'p100', its checksum differs" in err
 
 
 def test_show_of_several_and_of_another_name(cli: Cli) -> None:
@@ -44,7 +44,7 @@ def test_show_of_several_and_of_another_name(cli: Cli) -> None:
     assert public_datasets()["gtx1080ti"].sha256 in shown
     assert "URL" not in simulated
     message = cli.refused("datasets", "show", "p10")
-    assert message.startswith("there is no data set 'p10'; there are wang-chu-gtx980, ")
+    assert message.startswith("there is no data set 'p10'; available: wang-chu-gtx980, ")
     assert message.endswith("; is 'p100' meant?")
 
 

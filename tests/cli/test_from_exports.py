@@ -47,7 +47,9 @@ class TestExport:
             assert best["power_w"] < 520
             value, low, high = kernel["best"]["energy_percent"]
             assert low < value < high
-        assert re.search(r"truth on \d+ of 21 \(power\) GPUs", " ".join(note_texts(document)))
+        assert re.search(
+            r"or more on \d+ of 21 \(power\) unseen GPUs", " ".join(note_texts(document))
+        )
 
     def test_power_of_also_moves_the_power(self, cli: Cli, tmp_path: Path) -> None:
         """Of one kernel, power at half of the clock: low, and high."""
@@ -145,7 +147,7 @@ class TestWhatTheFileDoesNotSay:
     def test_of_a_gpu_that_the_device_table_lacks(self, cli: Cli, tmp_path: Path) -> None:
         """Counters need peaks, which a device file tells, and with them the CUs."""
         file = details(tmp_path)
-        device_file = "; of a GPU that the device table lacks cu=… too, or a device file"
+        device_file = "; for a GPU that is not in the device table also cu=…, or a device file"
         assert device_file in cli.refused("advise", file)
         named = cli.refused("advise", file, "--device", "rtx6090")
         assert "does not say cu_count, engine_mhz, memory_mhz; give --base cu=…,engine=" in named

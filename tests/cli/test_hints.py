@@ -144,6 +144,8 @@ def write_tables() -> None:
             "device,time_ms,power_w,power_cap_w",
             f"h100-sxm5,{time_ms},{watts},{cap}",
         )
+    capped = ("h100-sxm5,100,500,500", "h100-sxm5,110,400,400")
+    rows("caps", "device,time_ms,power_w,power_cap_w", *capped)
     rows("cap-unpowered", "device,time_ms,power_cap_w", "h100-sxm5,100,700")
     rows("cap-runs", "device,kernel,time_ms,power_w", "h100-sxm5,a,9,690", "h100-sxm5,b,7,450")
     header = "device,engine_mhz,time_ms,power_w"
@@ -187,7 +189,10 @@ def write_tables() -> None:
     tidy.write_csv(Path("few.csv"), few)
     unnamed = [{k: v for k, v in row.items() if k != "application"} for row in table]
     tidy.write_csv(Path("variants.csv"), unnamed)
-    tidy.write_csv(Path("worded.csv"), [{**row, "size": "1MB"} for row in table])
+    tidy.write_csv(Path("resulted.csv"), [{**r, "mean_edp": 9} for r in table])
+    tidy.write_csv(
+        Path("worded.csv"), [{**r, "size": 1 if n else "1MB"} for n, r in enumerate(table)]
+    )
     names = {"kernel": "kernel-name", "time_ms": "run-time [s]", "engine_mhz": "core-freq"}
     others = [{names.get(k, k): v for k, v in row.items() if k != "device"} for row in unnamed]
     tidy.write_csv(Path("misnamed.csv"), others)
@@ -241,6 +246,9 @@ def write_exports() -> None:
             if name == "half-gpu":
                 changed = [[cell.replace("132", "66") for cell in row] for row in changed]
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows([header, *changed])
+    text = Path("ncu.csv").read_text()
+    again = text.splitlines()[2:]
+    Path("relaunched.csv").write_text(text + "\n".join(f'"9{row[1:]}' for row in again))
     step = [*csv.reader(shipped("training-step-ncu.csv").read_text("utf-8").splitlines())]
     start = next(n for n, row in enumerate(step) if row[:1] == ["ID"])
     for row in step[start + 2 :]:
@@ -268,6 +276,10 @@ def write_exports() -> None:
     for seed, mhz in enumerate((1980.0, 1320.0)):
         run = llm_server.serve(server, mhz, math.inf, 400, None, seed)
         llm_server.write(run, mhz, Path())[0].rename(f"inf-{mhz:g}.json")
+        closed = llm_server.serve(server, mhz, math.inf, 200, 8, seed)
+        result, log = llm_server.write(closed, mhz, Path())
+        result.rename(f"closed-{mhz:g}.json")
+        llm_server.without_clocks(log, closed.power_w)
         llm_server.write(llm_server.serve(server, mhz, 5.0, 400, None, seed), mhz, Path())
     Path("far").mkdir()
     for mhz in (1980.0, 1335.0, 900.0):
@@ -351,7 +363,7 @@ FOREIGN = (  # of vLLM, of profilers, of monitors, and of others
 NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows them
     "the help, or other tools' commands": [
         "examples",
-        "mlscale: the GPU clock",
+        "mlscale: a GPU program at every clock",
         "profiles and logs are written by",
         "[options] -- CMD",
         "more options: {} --help all",
@@ -364,11 +376,12 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "mlscale collect --micro",
         "is not a gpu.json of",
     ],
+    "what the demo has run itself": ["1. Which clock?", "2. One profile", "3. Your sweep, a model"],
     "needs a GPU, or root": [
         "has no engine clock; give it: --at MHZ",
         "--resume when it is; by hand",
         "only root sets clocks",
-        "something goes on in the background, wait for it, or use --for",
+        "something still runs in the background, wait for it, or use --for",
         "leave out --cu-counts",
         "--cu-counts {}: {} has {} CUs",
         "so 'bottleneck' does not apply",
@@ -377,7 +390,7 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
     "told elsewhere: to a call from Python, while a terminal waits": [
         "give each result its log, in pairs",
         "profile new kernels there, or give --base",
-        "checking it on applications left out",
+        "checking it on held-out applications",
     ],
     "needs what was interrupted, a fleet or a cluster; their own tests resume": [
         "continue with --resume",
@@ -387,10 +400,11 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
     ],
     "its own test follows it": ["that reading is not used: {}; leave engine out"],
     "of other runs of a tool, or tells and asks for nothing": [
+        "a power cap is advised without any clock",
         "as --device says",
-        "lists unlike GPUs",
-        "of --base, which is used; where a limit",
-        "by the files, --base says",
+        "lists different GPUs",
+        "of --base, which is used; if a power",
+        "by the files the GPU goes up to",
     ],
 }
 

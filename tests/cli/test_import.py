@@ -58,13 +58,17 @@ class TestExports:
         table, _ = import_ncu(cli, tmp_path)
         slower = written(tmp_path, long_page(long_rows()), "slow.csv")
         base = ("--device", "made-gpu", "--base", "cu=4,engine=500,memory=500")
-        assert cli("import", slower, *base, "--append", "-o", table).endswith("; 2 rows in all\n")
+        assert cli("import", slower, *base, "--append", "-o", table).endswith("; 2 rows in total\n")
         assert read_table(table).numbers["engine_mhz"].tolist() == [1000, 500]
         _, out = import_ncu(cli, tmp_path, "--append")
-        assert out.endswith("; 1 repetition of rows that were there; 3 rows in all\n")
+        assert out.endswith("; 1 repetition of rows already there; 3 rows in total\n")
         other = written(tmp_path, rocprof_v1(AMD, times=[(0, 1000)]), "amd.csv")
         message = cli.refused("import", other, *MADE, "--append", "-o", table)
         assert "its counters are of ncu, the new ones of rocprof" in message
+        worded = table.read_text(encoding="utf-8").replace("\n", ",1MB\n").replace("1MB", "size", 1)
+        table.write_text(worded, encoding="utf-8")  # which writing it again would lose
+        message = cli.refused("import", slower, *base, "--append", "-o", table)
+        assert "column 'size': '1MB' is not a number" in message
 
     def test_the_share_that_counters_cover_comes_first(self, cli: Cli, tmp_path: Path) -> None:
         """Several files of one run: 6 us of the counted kernel, 18 us of another in the trace."""
@@ -174,7 +178,7 @@ class TestLogs:
         for gpu, name in enumerate(("fft.csv", "gemm.csv")):
             path = written(tmp_path, query(block(2, 3, 1, gpu=gpu)), name)
             out = cli("import", path, *LOGGED, "--append", "-o", output)
-        assert "; 2 rows in all" in out
+        assert "; 2 rows in total" in out
         table = read_table(output)
         assert table.text["kernel"] == list(table.metadata["busy_spans"]) == ["fft", "gemm"]
         assert table.metadata["gpus"] == ["0", "1"]

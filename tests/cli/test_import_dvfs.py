@@ -104,7 +104,7 @@ class TestMadeFile:
         table = [{**row, **dram, "time/ms": row["time/ms"] * 100} for row in rows(["vectorAdd"])]
         table[0]["time/ms"] = 1
         err = cli.told(*given(tmp_path, table))
-        assert "raw.csv: 1 of 4 rows have more DRAM traffic than gtx980 passes" in err
+        assert "raw.csv: 1 of 4 rows have more DRAM traffic than gtx980 can transfer" in err
         assert "up to 8.33 times" in err
 
     def test_a_metric_that_is_asked_for_twice(self, cli: Cli, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ class TestMadeFile:
         assert (values["l2_tex_write_throughput"] == 5).all()
         assert (values["l2_tex_write_throughput.1"] == 6).all()
         file.write_text(text.replace("again", "warps", 1))
-        assert cli.refused(*words).endswith("row 1: column 'warps' is there twice")
+        assert cli.refused(*words).endswith("row 1: column 'warps' appears twice")
 
     def test_incomplete_kernels_are_dropped_where_asked(self, cli: Cli, tmp_path: Path) -> None:
         words = given(tmp_path, rows()[:-1])
@@ -150,7 +150,7 @@ class TestRefusals:
     ) -> None:
         _, _, file, _, _, *output = given(tmp_path, rows())
         message = cli.refused("import", "dvfs", file, *output)
-        assert message == f"{file}: is no known public file; name its GPU with --device"
+        assert message == f"{file}: is not a known public file; name its GPU with --device"
         file = data_folder / FILES["p100"]
         message = cli.refused("import", "dvfs", file, "--device", "v100", *output)
         assert message == f"{file}: is a file of 'p100', not of 'v100'"
@@ -354,7 +354,7 @@ REAL = {
     A100: ("19 kernels of 19 applications", "61 engine clocks x 1 memory clock, 10 counters"),
 }
 # Of the V100's, whose effective clock below 700 MHz was not the one that was set.
-OF_V100 = pytest.mark.filterwarnings("ignore:.*times of 76 kernels change by far more than a clock")
+OF_V100 = pytest.mark.filterwarnings("ignore:.*times of 76 kernels change far more than a clock")
 
 
 @OF_V100

@@ -136,7 +136,7 @@ A_T4 = t4((600, "correct"))
         (cache(**GOOD), ("--device", "gtx980"), "is of 'NVIDIA RTX A4000', which is 'rtx-a4000', "),
         ({"cache": 1}, (), "is neither a cache of kernel_tuner nor a T4 file"),
         (t4((1, "compile")), (), "none of its 1 configurations has a time"),
-        (t4((1, "correct"), name="score"), (), "has a time, what was measured is score"),
+        (t4((1, "correct"), name="score"), (), "has a time; measured instead: score"),
         (
             cache(a=entry(64, 2100, time=1.0, core_freq=1740.0)),
             (),
@@ -147,10 +147,10 @@ A_T4 = t4((600, "correct"))
             (),
             "gemm: power_w is too large for a number",
         ),
-        (damaged("cache", "64,1,600"), (), "c.json: is not as"),
-        (damaged("cache", "64,1,600", "times"), (), "c.json: is not as"),
-        (damaged("cache", "64,1,600", "core_freq"), (), "c.json: is not as"),
-        (damaged("results", 0, document=A_T4), ("--device", "rtx-a4000"), "c.json: is not as"),
+        (damaged("cache", "64,1,600"), (), "c.json: is not in"),
+        (damaged("cache", "64,1,600", "times"), (), "c.json: is not in"),
+        (damaged("cache", "64,1,600", "core_freq"), (), "c.json: is not in"),
+        (damaged("results", 0, document=A_T4), ("--device", "rtx-a4000"), "c.json: is not in"),
     ],
 )
 def test_what_is_refused(
@@ -198,7 +198,7 @@ def test_a_real_file_of_scores_is_refused(data_folder: Path, cli: Cli, tmp_path:
     scores = data_folder / "traces" / "t4_results" / "hyperparam_T4_no_gpu.json"
     words = ("import", "kernel-tuner", scores, *A100, "-o", tmp_path / "t.csv")
     message = cli.refused(*words)
-    assert "none of its 8 configurations has a time, what was measured is score" in message
+    assert "none of its 8 configurations has a time; measured instead: score" in message
 
 
 def test_what_comes_out_is_trained_and_studied(cli: Cli, tmp_path: Path) -> None:

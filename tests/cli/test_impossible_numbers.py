@@ -92,7 +92,9 @@ def test_a_clock_far_below_the_trained_ones_is_refused(
 ) -> None:
     """The GTX 980's clocks are in no table; the model knows 500 and 1000 MHz, so 167 is least."""
     command = ("predict", files[1], "--model", files[2], *more, "--at")
-    told = "gtx980, engine_mhz: 1 MHz cannot be, the lowest clock known is 500 MHz; is 1GHz meant?"
+    told = (
+        "gtx980, engine_mhz: 1 MHz is impossible, the lowest clock known is 500 MHz; is 1GHz meant?"
+    )
     assert cli.refused(*command, "engine=1") == told
     assert "500 MHz; give it in MHz" in cli.refused(*command, "engine=160")
     with refused("is 1GHz meant"):

@@ -85,7 +85,7 @@ class TestPowerCaps:
         given = ["--lever", "cap", "--max-slowdown", 5, "--power-cap", 329.2, "--commands"]
         out = cli("advise", *files, *given)
         assert out.startswith(
-            "  Leave the power cap as it is: nothing that needs less energy keeps "
+            "  Leave the power cap as it is: no setting that needs less energy keeps "
         )
         assert out.endswith("# nothing to set: the power cap stays as it is\n")
 
@@ -96,8 +96,8 @@ class TestPowerCaps:
         out = cli(*given, 20, 30)
         assert out.startswith("  None of these power caps can be judged: below the clocks ")
         out = cli(*given, 210, "--max-slowdown", 5)
-        assert out.startswith("  None of these power caps can be set and keeps 5 %.\n")
-        out, err = cli.both(*given, 800)
+        assert out.startswith("  None of the power caps that can be set keeps 5 %.\n")
+        out, err = cli.both(*given, 800, "--notes")
         above = "above the GPU's highest known power limit, 700 W"
         said = f"None of these power caps can be set: {above}. "
         assert " ".join(out.split()).startswith(said)

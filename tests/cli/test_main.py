@@ -48,11 +48,12 @@ SHOWN = {
     "predict --help": ("--at", "--format", "--json"),
     "import --help": ("dvfs", "kernel-tuner", "--device", "--base", "--append"),
     "completion --help": ("bash", "zsh", "tcsh"),
-    "--version": (mlscale.__version__,),
+    **dict.fromkeys(("--version", "version"), (mlscale.__version__,)),
+    "help train": ("usage: mlscale train", "--base"),
     "study": ("usage: mlscale study", "errors", "advice"),
-    "devices": ("usage: mlscale devices", "list", "show"),
-    "datasets": ("usage: mlscale datasets",),
-    **dict.fromkeys(("", "--help", "-h"), tuple(entry.COMMANDS)),
+    "devices": ("Hopper", "mlscale devices show KEY"),
+    "datasets": ("h100-suite", "mlscale datasets show NAME"),
+    **dict.fromkeys(("", "--help", "-h", "help"), tuple(entry.COMMANDS)),
 }
 pytestmark = pytest.mark.usefixtures("in_an_empty_folder")
 
@@ -162,7 +163,7 @@ def test_a_row_is_the_whole_run_at_the_gpus_highest_memory_clock(cli: Cli) -> No
             header = f"device,engine_mhz,time_ms,power_w{more}"
             Path(f"{name}.csv").write_text(f"{header}\nrtx4090,{row}{values}\n")
         answer = cli.json("advise", "fast.csv", "--also", "slow.csv")
-        told = "fast.csv: does not give memory_mhz: taken as profiled at the base cu=128,engine=27"
+        told = "fast.csv: does not give memory_mhz: assumed to be profiled at the base cu=128"
         assert (told in json.dumps(answer)) == (not more)
         answers.append({**answer, "notes": None})
     assert answers[0] == answers[1]
@@ -192,4 +193,4 @@ def test_mappings_are_given_one_after_the_other(cli: Cli) -> None:
 
 def test_a_file_may_be_called_as_a_command_that_went(cli: Cli) -> None:
     Path("ncu").write_text("nothing that is known")
-    assert "ncu: is nothing that mlscale knows" in cli.refused("import", "ncu", "-o", "t.csv")
+    assert "ncu: unrecognised file;" in cli.refused("import", "ncu", "-o", "t.csv")

@@ -209,7 +209,7 @@ def test_power_that_may_be_of_either_reading_is_refused(
     files = [powerless(file) for file in write(tmp_path, readings(0, 2))]
     for first, second in permutations(files):
         said = cli.refused("advise", first, "--also", second, "--power", 300)
-        assert said.startswith(f"{second}: shows no power either, and --power is of one run; ")
+        assert said.startswith(f"{second}: shows no power either, and --power is for one run; ")
     both = tmp_path / "both.csv"
     if write is tables:
         lines = [*files[0].read_text().splitlines(), files[1].read_text().splitlines()[1]]
@@ -217,7 +217,7 @@ def test_power_that_may_be_of_either_reading_is_refused(
         asked: tuple[object, ...] = ("advise", both)
     else:
         asked = ("import", *files, "-o", both)
-    assert "has runs at 2 settings, and --power is of one" in cli.refused(*asked, "--power", 300)
+    assert "has runs at 2 settings, and --power is for one" in cli.refused(*asked, "--power", 300)
 
 
 def test_power_that_one_reading_lacks_is_its_own(cli: Cli, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_power_that_one_reading_lacks_is_its_own(cli: Cli, tmp_path: Path) -> No
     powerless(high)
     assert cli.json("advise", high, "--also", low, "--power", 300)["run"]["power_w"] == 300
     said = cli.refused("advise", low, "--also", high, "--power", 300)
-    assert "has power_w already; leave --power away, or give first what has none" in said
+    assert "already has power_w; omit --power, or give first a file without power" in said
 
 
 @pytest.mark.parametrize("write", [logs, tables])

@@ -197,7 +197,9 @@ class TestTheLimitThatTheRunHad:
         document = advise(cli, fast, slow, *BY_CAP, "--minimize", "time", "--commands")
         assert document["base"]["power_cap_w"] == 350
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 350"
-        told = "the power limit changes during the run, from 700 to 350 W: the lowest counts, 350 W"
+        told = (
+            "the power limit changes during the run, from 700 to 350 W: the lowest is used, 350 W"
+        )
         [note] = [note for note in document["notes"] if told in note["text"]]
         assert (note["code"], note["severity"]) == ("P03", "warning")
 
@@ -256,7 +258,7 @@ class TestTheLimitThatTheRunHad:
         assert document["base"]["power_cap_w"] == now_w
         assert document["commands"]["reset"] == [f"nvidia-smi -i 0 -pl {now_w or 575}"]
         notes = " ".join(document["commands"]["notes"])
-        assert ("read your limit first" in notes) == (now_w is None)
+        assert ("note your limit first" in notes) == (now_w is None)
         out = cli("advise", rows[0], "--also", rows[1], *BY_CAP)
         assert (f"W (now {now_w}): " in out) == ("(now" in out) == (now_w is not None)
         asked = [cap["cap_w"] for cap in document["caps"]]
@@ -323,7 +325,7 @@ class TestALimitThatAnotherOneOverrides:
         assert cap["slowdown_percent"][0] < -1
         is_overridden = form != "enforced alone"
         assert cap["can_be_set"] != is_overridden
-        told = "--power-cap W tells what a higher limit brings"
+        told = "--power-cap W shows what a higher limit brings"
         assert any(told in text for text in note_texts(document)) != is_overridden
         if is_overridden:
             assert document["answer"] is None
@@ -359,7 +361,7 @@ class TestARunThatDrawsItsLimit:
         assert told == [
             (
                 "the run drew its power limit, 348 of 350 W at 1500 MHz: the limit set the clock; "
-                "no higher clock is reached under it, --power-cap W tells what a higher limit "
+                "no higher clock is reached under it, --power-cap W shows what a higher limit "
                 "brings"
             )
         ]
@@ -442,7 +444,7 @@ class TestALimitThatWasNotKept:
         assert (stated["cap_w"], stated["power_w"][0]) == (450, pytest.approx(506))
         assert document["answer"]["set"]["power_cap_w"] < 450
         out = cli("advise", over[0], "--also", over[1], *BY_CAP)
-        assert out.startswith("  Leave the power cap as it is: nothing that needs less energy ")
+        assert out.startswith("  Leave the power cap as it is: no setting that needs less energy ")
         assert document["base"]["power_cap_w"] == 450
         assert document["commands"]["reset"][0] == "nvidia-smi -i 0 -pl 450"
 
@@ -504,9 +506,9 @@ class TestALimitThatNoBoardHas:
         [
             (
                 500_000,
-                "500000 W cannot be, 'h100-sxm5' has at most 700; give it in W, is it in mW?",
+                "500000 W is impossible, 'h100-sxm5' has at most 700; give it in W, is it in mW?",
             ),
-            (0, "0 W is no power limit; give it in W"),
+            (0, "0 W is not a power limit; give it in W"),
         ],
     )
     @pytest.mark.parametrize("has_clock", [True, False])

@@ -78,7 +78,7 @@ class TestAnotherGpu:
         assert len(errors) == 6
         assert np.mean(errors) < 0.03
         notes = note_texts(found)
-        assert "no training data of gtx1080ti: time alone is predicted" in notes
+        assert "no training data of gtx1080ti: only time is predicted" in notes
         assert any(text.startswith("no training data of gtx1080ti at cu=") for text in notes)
 
     def test_without_peaks_says_what_was_taken(self, cli: Cli, folder: Path) -> None:
@@ -119,7 +119,7 @@ class TestAnotherGpu:
         given = (two, *self.given(folder)[1:], *AT, "--at", "engine=700,memory=3000")
         err = cli.told("predict", *given, "--notes")
         assert "by the curve alone" not in err
-        assert "power is learnt from the first table: time alone is predicted" in err
+        assert "power is learnt from the first table: only time is predicted" in err
         assert "no training data" not in err
 
     @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from command import Cli, note_texts
 from synthetic.two_logs import log, without
 
 HEADER = "device,kernel,engine_mhz,memory_mhz,time_ms,power_w,power_cap_w,engine_mhz_observed\n"
-ASKED = "no file shows the clocks that ran, so those asked for are taken: log them too"
+ASKED = "no file shows the actual clocks, so the requested ones are used: log them too"
 
 
 def table(

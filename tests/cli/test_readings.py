@@ -76,7 +76,9 @@ def test_a_clock_that_cannot_be_is_refused(cli: Cli, tmp_path: Path, clock: int)
     known = "the lowest clock known is 210" if clock == 30 else "'rtx-4000-ada' has at most 3105"
     row = "'rtx-4000-ada' has at most 3105"
     for further, limit in ((also, row), (f"{bare}@engine={clock}", known)):
-        assert f"{clock} MHz cannot be, {limit}" in cli.refused("advise", base, "--also", further)
+        assert f"{clock} MHz is impossible, {limit}" in cli.refused(
+            "advise", base, "--also", further
+        )
 
 
 def test_readings_of_nearly_one_clock_count_beside_others(cli: Cli, tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ class TestTheSameMeasurement:
         first, copy = (data_folder / f"cases/8-same-trace-twice{end}.json" for end in ("", "-copy"))
         base = ("--base", "engine=1965,memory=3996")
         document = json.loads(copy.read_text())
-        further, said = copy, "holds the same as"
+        further, said = copy, "is the same as"
         if form == "indented":
             further = tmp_path / "indented.json"
             further.write_text(json.dumps(document, indent=1))
@@ -124,7 +126,7 @@ class TestTheSameMeasurement:
         fast = log(tmp_path / "fast.csv", 1755, 100, 480)
         copy = tmp_path / "copy.csv"
         copy.write_text(fast.read_text().replace(", ", ","))
-        assert "copy.csv, GPU 0: holds the same samples as " in cli.refused("advise", fast, copy)
+        assert "copy.csv, GPU 0: has the same samples as " in cli.refused("advise", fast, copy)
         copy.write_text(fast.read_text().replace("1755 MHz", "1170 MHz"))
         told = cli.ended(2, "advise", fast, "--also", copy)[1]
         assert (
@@ -186,14 +188,16 @@ class TestTheThirdRun:
 def test_on_how_many_gpus_intervals_held_is_said_once(cli: Cli, fast: Path, slow: Path) -> None:
     """From one reading times are bounds, and power alone is told of."""
     of_time, of_power = r"\d+ of \d+ \(time\)", r"\d+ of \d+ \(power\)"
-    held = re.compile(f"90 % intervals contained the truth on {of_time} and {of_power} GPUs l")
+    held = re.compile(
+        f"intervals contained 85 % of the truth or more on {of_time} and {of_power} u"
+    )
     for command in ("advise", "predict"):
         two = (command, fast, "--also", slow)
         notes = note_texts(cli.json(*two))
-        assert len([text for text in notes if held.match(text)]) == 1
+        assert len([text for text in notes if held.search(text)]) == 1
         one = note_texts(cli.json(command, fast))
-        [told] = [text for text in one if "contained the truth" in text]
-        assert re.search(rf"truth on {of_power} GPUs left", told)
+        [told] = [text for text in one if "of the truth" in text]
+        assert re.search(rf"more on {of_power} unseen GPUs", told)
 
 
 class TestCases:

@@ -11,7 +11,7 @@ from report_pages import runs_of, unpacked
 from synthetic.two_logs import without
 
 from mlscale.advice.document import place_row
-from mlscale.report.page import headline
+from mlscale.pages.page import headline
 
 ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "docs" / "logs"

@@ -180,4 +180,4 @@ def test_the_report_has_the_verdicts_lines_each_on_its_own(cli: Cli, tmp_path: P
     also = table(tmp_path / "1.csv", f"{A100},840,1593,130,200")
     text = cli.page(base, "--also", also, "--max-slowdown", 5)
     assert re.search(r"<h1>Set \d+ MHz: ", text)
-    assert re.search(r"<li>\d+ MHz would be .*, and above 5 % about ", text)
+    assert re.search(r"<li>\d+ MHz would be .*, with a \d+ % chance of exceeding 5 %", text)

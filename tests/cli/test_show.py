@@ -25,7 +25,7 @@ def test_text(cli: Cli, folder: Path) -> None:
     out, err = cli.both("show", folder / "made.mlscale", "--all")
     lines = out.splitlines()
     assert f"  for           profiles of made-gpu at {BASE}" in lines
-    assert "  learnt from   12 kernels of 12 applications on made-gpu" in lines
+    assert "  trained on    12 kernels of 12 applications on made-gpu" in lines
     assert "  data          made" in lines
     assert "applications  app-bandwidth0, " in " ".join(out.split("\n\n")[1].split("   "))
     assert err == ""
@@ -34,8 +34,8 @@ def test_text(cli: Cli, folder: Path) -> None:
 def test_a_shipped_model(cli: Cli) -> None:
     words = " ".join(cli("show", "kernels", "--all").split())
     assert " time bottleneck: Time by a p-norm" in words
-    assert " learnt from gtx980, gtx980, gtx1080ti, p100" in words
-    assert " gives intervals, predicts GPUs that it was not trained on" in words
+    assert " trained on gtx980, gtx980, gtx1080ti, p100" in words
+    assert " gives intervals, predicts unseen GPUs" in words
 
 
 def test_the_parameters_and_what_a_card_nests(cli: Cli, folder: Path) -> None:

@@ -115,7 +115,9 @@ def test_gpus_that_begin_and_end_apart(cli: Cli, tmp_path: Path) -> None:
     both, table = tmp_path / "both.csv", tmp_path / "table.csv"
     both.write_text("\n".join(lines) + "\n")
     out, told = cli.both("import", both, "-o", table)
-    assert "both.csv: its GPUs ran at 1695 to 1755 MHz: the slowest counts" in told
+    assert (
+        "both.csv: its GPUs ran at 1695 to 1755 MHz: the slowest, for which the others wait" in told
+    )
     assert "GPUs 0, 1 side by side, the first busy from sample 3 to 17 of 20" in out
     names, row = (line.split(",") for line in table.read_text().splitlines())
     found = dict(zip(names, row, strict=True))
@@ -181,7 +183,7 @@ def test_under_caps_without_any_clock(cli: Cli, eight: list[Path], tmp_path: Pat
     assert "ran on 2 GPUs" in cli.refused("advise", eight[0], "--also", pair, "--lever", "cap")
     of_gpu_1(pair, "NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe")
     said = cli.refused("advise", eight[0], "--also", pair, "--lever", "cap")
-    assert "is of GPUs of several kinds, " in said
+    assert "has several kinds of GPU, " in said
     assert said.endswith("; name one with --gpu")
 
 
@@ -292,3 +294,12 @@ class TestGpusThatDrawUnlikePower:
         found = cli.json("advise", held[0], "--also", held[1], "--minimize", "time")
         assert found["answer"]["set"] == {}
         assert any("297 of 300 W at 1755 MHz" in text for text in note_texts(found))
+
+
+def test_a_gpu_that_tells_no_clock_counts_with_the_others(cli: Cli, tmp_path: Path) -> None:
+    """A KeyError once."""
+    path = log(tmp_path / "log.csv", 1755, 100, 480, gpus=2)
+    of_gpu_1(path, "1755 MHz", "[N/A]")
+    document = cli.json("advise", path)
+    assert document["run"]["gpu_count"] == 2
+    assert document["base"]["engine_mhz"] == 1755

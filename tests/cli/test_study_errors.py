@@ -249,7 +249,7 @@ class TestProtocols:
         said = cli.refused("study", "errors", table, *FREE)
         assert said == (
             "the protocol 'leave-one-application-out' needs 2 applications, not 1; if the kernels "
-            "are independent, name each as its own application (--map application=kernel), or take "
+            "are independent, name each as its own application (--map application=kernel), or use "
             "the protocol 'random-kernels'"
         )
         given = ("--all", "--protocol", "random-kernels")
@@ -460,7 +460,7 @@ def gpus(tmp_path: Path) -> list[Path]:
     ("option", "said", "quantities"),
     [
         ("--pooled", "trained on all tables at once", ("time", "power")),
-        ("--unseen-gpu", "trained on other GPUs alone", ("time",)),
+        ("--unseen-gpu", "trained only on other GPUs", ("time",)),
     ],
 )
 def test_several_gpus(

@@ -115,6 +115,25 @@ class TestTable:
         assert json.loads(out)["predictions"][0]["time_factor"] == pytest.approx(factor, rel=1e-12)
 
 
+def test_words_and_rows_without_a_clock_are_left_out_and_results_named(cli: Cli) -> None:
+    """By CSV and Parquet; 'auto' stands where no clock was set."""
+    results = {"mean-edp": 2.0, "run-time [s]": 3.0, "num-iters": 7}
+    rows = [{**row, "problem": "1MB", **results} for row in tidy.rows()]
+    auto = {**rows[0], "engine_mhz": "auto", "time_ms": 9}
+    files = [
+        tidy.write_csv(Path("t.csv"), [auto, *rows]),
+        tidy.write_parquet(Path("t.parquet"), rows),
+    ]
+    told = [cli.both("train", file, *GIVEN, "--no-check") for file in files]
+    assert told[0][0] == told[1][0]
+    assert "from 2 kernels of 2 applications at 4 settings" in " ".join(told[0][0].split())
+    for file, (_, err) in zip(files, told, strict=True):
+        assert f"T09: {file}: left out, as they contain text: 'problem'\n" in err
+        named = "T05: {}: 'mean-edp', 'run-time [s]', 'num-iters': treated as a counter"
+        assert named.format(file) in err
+    assert "T09: t.csv: 1 row without a clock left out, the first is row 2\n" in told[0][1]
+
+
 def test_the_file_is_the_same_whatever_its_name(cli: Cli, table: Path) -> None:
     """It keeps the command, without folders and its own name."""
     for name in ("one", "two"):
@@ -142,7 +161,7 @@ class TestSeveralGpus:
         given = ("--base", "mid", "--predictor", "bottleneck")
         cli("train", tables[0], *given, "-o", "alone")
         out = cli("train", *tables, *given, "-o", "pooled")
-        assert "  Learns time from too    gtx1080ti\n" in out
+        assert "  Also learns time from   gtx1080ti\n" in out
         alone, pooled = load("alone"), load("pooled")
         assert (pooled.device, pooled.base) == ("gtx980", MID)
         assert pooled.card["kernels"] == ["k0", "k1", "k2", "k3"]

@@ -184,8 +184,8 @@ class TestTwoTraces:
     @pytest.mark.parametrize(
         ("times", "config", "match"),
         [
-            (FAST, "engine=1320", "slow.json: holds the same as"),  # a copy of the first
-            (at(1320), "", "say where it ran: slow.json@engine=…, and memory=…"),
+            (FAST, "engine=1320", "slow.json: is the same as"),  # a copy of the first
+            (at(1320), "", "of a trace give the clock: slow.json@engine=…, and memory=…"),
             (at(1950), "engine=1950", "ran at 1950 MHz, as the base at 1980 or nearly so"),
             (at(1320), "engine=1320,memory=1593", "is at 2619; both runs must be at the same"),
             # (1200 + 600 + 100) / 1500 = 1.27, and 1980 / 1800 = 1.1
@@ -268,7 +268,7 @@ class TestCountersAndTwoTraces:
     def test_what_is_refused(self, cli: Cli, slower: Path) -> None:
         table = ["predict", "simulated-gcn3-profile.csv", "--model", "simulated-gcn3"]
         said = cli.refused(*table, "--also", f"{slower}@cu=16,engine=1000,memory=700")
-        assert "is a trace, which needs the exports of the first run beside it, and" in said
+        assert "is a trace, which needs the exports of the first run" in said
 
 
 class TestTwoProfiles:
@@ -331,4 +331,4 @@ class TestTwoProfiles:
         )
         base = ("--device", "rtx4090", "--base", "cu=4,engine=1000,memory=10501")
         complaint = refused(cli, counted, first, *base, "--also", f"{second}@engine=700")
-        assert "second.txt: has counters, beside which times are others than a" in complaint
+        assert "second.txt: has counters, and times while counting differ from a" in complaint

@@ -1,26 +1,22 @@
 """What the figures of errors, regrets and surfaces show, by hand, and how they are written."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 
-from mlscale import load, read_profiles
-from mlscale.arrays import Floats
+from mlscale import load, read
 from mlscale.data.datasets import path
 from mlscale.model.plots import new_figure
-from mlscale.model.predictions import Predictions
 from mlscale.studies import figures
 from mlscale.studies.figures import (
     DPI,
-    draw_surface,
+    Shown,
     save_figure,
     strips,
-    surface_figure,
+    surfaces_figure,
 )
 
 VALUES = {"good": [1.0, 2.0, 3.0, 6.0], "nearest": [4.0, 6.0], "no-scaling": [0.0, 20.0]}
@@ -99,67 +95,57 @@ class TestFiles:
 
 
 @pytest.fixture(scope="module")
-def predictions() -> Predictions:
-    """Of the shipped simulated profile at 48 configurations, with intervals."""
-    model = load(path("simulated-gcn3.mlscale"))
-    profiles = read_profiles(path("simulated-gcn3-profile.csv"), model.base, model.device)
-    return model.predict(profiles, 0.9)
+def shown() -> Shown:
+    """A simulated kernel at 48 configurations, and what the shipped model predicts of it."""
+    model, table = load("simulated-gcn3"), read(path("simulated-gcn3.parquet"))
+    kernel = table.select([table.applications.index("fastwalshtransform")])
+    return Shown(kernel, model.predict(kernel.profiles(model.base)))
 
 
 @pytest.fixture(scope="module")
-def true_ms(predictions: Predictions) -> Floats:
-    return np.asarray(predictions.time_ms[0] * 1.1)
+def over_cus() -> Shown:
+    """A measured kernel on 6 numbers of SMs."""
+    model, table = load("h100-sms"), read(path("h100-suite.csv"))
+    kernel = table.select([0])
+    return Shown(kernel, model.predict(kernel.profiles(model.base)))
 
 
-def test_shows_every_value_and_a_band_around_each_prediction(
-    predictions: Predictions, true_ms: Floats
+def lines(panel: Axes, style: str) -> list[list[float]]:
+    """The heights of the lines of several points."""
+    heights = [
+        list(np.asarray(line.get_ydata())) for line in panel.lines if line.get_linestyle() == style
+    ]
+    return [line for line in heights if len(line) > 1]
+
+
+def test_surfaces_show_every_value_that_is_known_and_predicted(
+    shown: Shown, over_cus: Shown
 ) -> None:
-    """Heights are those of the arrays: 4 panels (CU counts) of 3 memory clocks."""
-    figure = surface_figure("title", predictions, true_ms, "simulated")
-    at_base_ms = float(predictions.profiles.quantity("time")[0])
-    low, high = predictions["time"].low, predictions["time"].high
-    assert low is not None
-    assert high is not None
-    words = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert words[-4:] == ["simulated", "predicted", "90 % interval", "base"]
-    assert len(figure.axes) == 4
-    for c, panel in enumerate(figure.axes):
-        solid, dashed = (
-            [
-                line
-                for line in panel.lines
-                if line.get_linestyle() == style and len(line.get_xdata()) > 1
-            ]
-            for style in ("-", "--")
-        )
-        for m in range(3):
-            assert list(solid[m].get_ydata()) == list(true_ms[c, :, m])
-            assert list(dashed[m].get_ydata()) == list(predictions.time_ms[0, c, :, m])
-            band = panel.collections[m]
-            assert isinstance(band, PolyCollection)
-            heights = band.get_paths()[0].vertices[:, 1]
-            assert heights.min() == pytest.approx(low[0, c, :, m].min() * at_base_ms)
-            assert heights.max() == pytest.approx(high[0, c, :, m].max() * at_base_ms)
+    """Heights are those of the arrays: time and power; 4 panels (CU counts) of 3 memory clocks."""
+    time, power, *panels = surfaces_figure(over_cus, shown).axes
+    assert lines(time, "-") == [over_cus.known.time_ms[0, :, 0, 0].tolist()]
+    assert over_cus.predictions.power_w is not None
+    assert lines(power, "--") == [over_cus.predictions.power_w[0, :, 0, 0].tolist()]
+    assert len(panels) == 4
+    for c, panel in enumerate(panels):
+        assert lines(panel, "-") == shown.known.time_ms[0, c].T.tolist()
+        assert lines(panel, "--") == shown.predictions.time_ms[0, c].T.tolist()
+        assert not panel.collections  # no bands
+        ringed = [line for line in panel.lines if len(np.asarray(line.get_xdata())) == 1]
+        assert len(ringed) == (panel.get_title() == "16 CUs")
 
 
-def test_without_intervals_there_is_no_band(predictions: Predictions, true_ms: Floats) -> None:
-    surfaces = {"time": replace(predictions["time"], low=None, high=None)}
-    bare = replace(predictions, surfaces=surfaces, coverage=None)
-    figure = surface_figure("title", bare, true_ms, "measured")
-    assert not any(panel.collections for panel in figure.axes)
-    words = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert words[-3:] == ["measured", "predicted", "base"]
-
-
-def test_times_have_plain_numbers(
-    predictions: Predictions, true_ms: Floats, tmp_path: Path
+def test_surfaces_say_what_is_simulated_and_have_plain_numbers(
+    shown: Shown, over_cus: Shown
 ) -> None:
-    figure = surface_figure("title", predictions, true_ms, "simulated")
+    figure = surfaces_figure(over_cus, shown)
     figure.draw_without_rendering()
-    assert {"0.02", "0.05"} <= {text.get_text() for text in figure.axes[0].get_yticklabels()}
-    draw_surface(tmp_path / "surface.png", "title", predictions, true_ms, "simulated")
-    # The PNG signature (PNG specification, 5.2).
-    assert (tmp_path / "surface.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    titles = [part.get_suptitle() for part in figure.subfigs]
+    assert titles == [
+        f"{over_cus.known.kernels[0]} on h100-sxm5 (measured)",
+        "fastwalshtransform.fastWalshTransform.n8k on simulated-gcn3 (simulated)",
+    ]
+    assert {"0.02", "0.05"} <= {text.get_text() for text in figure.axes[2].get_yticklabels()}
 
 
 def test_labels_stay_inside_and_apart_in_both_files(tmp_path: Path) -> None:

@@ -111,18 +111,18 @@ ONE_CONFIGURATION = made.measurements(grid=ConfigGrid((4,), (500.0,), (400.0,)))
         ("errors", DATA, {"points": 3}, "the study 'errors' has no option 'points'; it has pred"),
         ("advice", DATA, {"train_on": [DATA]}, "the study 'advice' has no option 'train_on'; it"),
         ("errors", DATA, {"split": "k-fold"}, "the study 'errors' has no option 'split'; it has"),
-        ("errors", DATA, {"folds": 1}, "folds are for the protocol 'k-fold' alone, and 2 at least"),
+        ("errors", DATA, {"folds": 1}, "folds are only for the protocol 'k-fold', and at least 2"),
         (
             "errors",
             DATA,
             {"folds": 9, "protocol": "holdout"},
-            "folds are for the protocol 'k-fold'",
+            "folds are only for the protocol 'k-fold'",
         ),
         (
             "errors",
             DATA,
             {"folds": 5, "protocol": "holdout"},
-            "folds are for the protocol 'k-fold'",
+            "folds are only for the protocol 'k-fold'",
         ),
         (
             "errors",
@@ -142,8 +142,18 @@ ONE_CONFIGURATION = made.measurements(grid=ConfigGrid((4,), (500.0,), (400.0,)))
         ("advice", DATA, {"objectives": "joy"}, "there is no objective 'joy'; one of energy, edp"),
         ("errors", [], {}, "a study needs a table$"),
         ("errors", [DATA, DATA], {}, "two tables are named 'made-gpu'; give a dict of tables by"),
-        ("errors", {"t": ONE_CONFIGURATION}, {}, "'t' has one configuration; a study needs two"),
-        ("advice", {"t": ONE_CONFIGURATION}, {}, "'t' has one configuration; a study needs two"),
+        (
+            "errors",
+            {"t": ONE_CONFIGURATION},
+            {},
+            "'t' has one configuration; a study needs at least two",
+        ),
+        (
+            "advice",
+            {"t": ONE_CONFIGURATION},
+            {},
+            "'t' has one configuration; a study needs at least two",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(

@@ -1,6 +1,7 @@
 """Small logs of GPU monitors, in each tool's form, of readings whose means are known."""
 
-from datetime import datetime, timedelta
+import json
+from datetime import UTC, datetime, timedelta
 
 from synthetic.monitor_readings import MEMORY_MHZ, Ticks, flat, text
 
@@ -51,3 +52,45 @@ def smi_dmon(ticks: Ticks) -> str:
             f"    {r.gpu}  " + "  ".join(cells) + f"  -  {MEMORY_MHZ}  {text(r.engine_mhz, '-')} "
         )
     return "\n".join(lines) + "\n"
+
+
+def named(ticks: Ticks) -> str:
+    """The same query with names, and whether each GPU is divided."""
+    first, *rest = query(ticks, 1.0).splitlines()
+    names = "index, name, mig.mode.current, "
+    rest = [row.replace("0, ", "0, NVIDIA A100-SXM4-80GB, Disabled, ", 1) for row in rest]
+    return "\n".join([first.replace("index, ", names, 1), *rest]) + "\n"
+
+
+def abreast(ticks: Ticks) -> str:
+    """A script's, of two GPUs whose columns stand side by side; the second is idle."""
+    lines = ["timestamp,gpu0_power_w,gpu0_sm_clock_mhz,gpu1_power_w,gpu1_sm_clock_mhz"]
+    for n, r in flat(ticks):
+        lines.append(f"{START + timedelta(seconds=n)},{r.power_w:g},{r.engine_mhz:g},41,210")
+    return "\n".join(lines) + "\n"
+
+
+def gpustat(ticks: Ticks) -> str:
+    """What gpustat --json prints again and again."""
+    moments = [
+        {"hostname": "node", "query_time": f"{START + timedelta(seconds=n)}", "gpus": [
+            {"index": r.gpu, "name": "NVIDIA A100-SXM4-80GB", "power.draw": r.power_w,
+             "utilization.gpu": round(100 * (r.activity or 0))}]}
+        for n, r in flat(ticks)
+    ]  # fmt: skip
+    return "\n".join(json.dumps(moment, indent=0) for moment in moments)
+
+
+def prometheus(ticks: Ticks) -> str:
+    """Its answer to a query of dcgm-exporter's metrics over a range of time."""
+    told = {"DCGM_FI_DEV_GPU_UTIL": [100 * (r.activity or 0) for _, r in flat(ticks)],
+            "DCGM_FI_DEV_POWER_USAGE": [r.power_w for _, r in flat(ticks)],
+            "DCGM_FI_DEV_SM_CLOCK": [r.engine_mhz for _, r in flat(ticks)],
+            "DCGM_FI_DEV_MEM_CLOCK": [MEMORY_MHZ for _ in flat(ticks)]}  # fmt: skip
+    begin_s = START.replace(tzinfo=UTC).timestamp()
+    result = [
+        {"metric": {"__name__": metric, "gpu": "0", "Hostname": "node"},
+         "values": [[begin_s + n, str(value)] for n, value in enumerate(values)]}
+        for metric, values in told.items()
+    ]  # fmt: skip
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
