@@ -1,4 +1,4 @@
-# make demo: set-up, and an answer for a measured run.  make test: set-up and tests.
+# make demo: set-up, and the three main jobs.  make test: set-up and tests.
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,7 +67,7 @@ reproduction: $(READY)
 
 # Runs the tutorials anew, in place.
 notebooks: $(READY)
-	$(BIN)/python tools/run_notebooks.py docs/start docs/start/*.ipynb
+	$(BIN)/python tools/run_notebooks.py notebooks notebooks/*.ipynb
 
 # Trains the models that learnt from public measurements; MLSCALE_DATA: a folder with the files.
 shipped: $(READY)
