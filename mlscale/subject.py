@@ -190,6 +190,8 @@ def with_rates(asked: Asked, rates: Sequence[float]) -> Asked:
             f"{parameter('rate')} is for logs, and for tables of one run; a profile says the time "
             "of each kernel"
         )
+    if asked.given.time_ms is not None:
+        raise InputError(f"give {parameter('time_ms')} or {parameter('rate')}, not both")
     given = replace(asked.given, time_ms=first_ms)
     return replace(asked, given=given, also_times_ms=tuple(further_ms))
 

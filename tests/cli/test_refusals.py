@@ -136,6 +136,7 @@ ADVISE = {
 LOGS = {
     "advise fast.csv --power 500": "fast.csv: already has power_w; omit --power",
     "advise fast.csv slow.csv": "and give the log of another run with --also",
+    "advise fast.csv --also slow.csv --time 3 --rate 5:4": "give --time or --rate, not both",
     "advise fast.csv --time 9990 --also slow.csv": "--time is only of the first",
     "advise fast.csv --also pair.csv": "pair.csv: ran on 2 GPUs, the base on 1; give runs on as",
     "advise pair.csv --also slow.csv": "slow.csv: ran on 1 GPU, the base on 2; give runs on as",
