@@ -6,6 +6,7 @@ hand, from what bounds a kernel; the cards' figures are held to the bounds of mo
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -128,6 +129,14 @@ class TestModelFor:
 
 
 class TestShippedModel:
+    def test_a_folder_of_its_name_is_not_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """TensorBoard makes a folder 'runs'."""
+        (tmp_path / "runs").mkdir()
+        monkeypatch.chdir(tmp_path)
+        assert "time" in load("runs").predictors
+
     def test_of_a_profiled_kernel_on_any_gpu(self) -> None:
         new = profiles("h100-sxm5", HardwareConfig(132, 1980.0, 2619.0))
         name, model = shipped_model(new)

@@ -486,7 +486,8 @@ def load(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         model = mlscale.load("kernels")
     """
     text, file = str(name), Path(name)
-    if not os.path.exists(text) and "/" not in text:  # noqa: PTH110, which raises on some names
+    is_there = os.path.exists(text) and not os.path.isdir(text)  # noqa: PTH110, PTH112, they raise
+    if not is_there and "/" not in text:
         stem = text.removesuffix(_MODEL_SUFFIX)
         if stem in FORMER:
             instead = FORMER[stem].format(also=parameter("also", "LOG"))
