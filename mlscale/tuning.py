@@ -513,7 +513,7 @@ class Tuner:
         return "\n".join(lines) + "\n"
 
     def _tell_end(self) -> None:
-        _LOG.info("mlscale: %d steps, %s; the clock is put back", self._count, self.state)
+        _LOG.info("mlscale: %d steps, %s; the clock is reset", self._count, self.state)
         for one in self.readings[:1] + self.readings[-1:]:
             told = one.engine_mhz, one.time_s, one.power_w
             _LOG.info("mlscale: at %.0f MHz a step takes %.4g s at %.0f W", *told)

@@ -85,7 +85,7 @@ class TestWarnings:
         """Of several kernels with one power that was joined to them, 250 W by hand."""
         metadata = {"power_kind": "board", "power_source": "250 W, as given"}
         joined = replace(KERNELS, power_w=np.full(len(KERNELS.kernels), 250.0), metadata=metadata)
-        text = "every kernel is given the run's power, 250 W: no sensor measures kernels one by one"
+        text = "every kernel is given the run's power, 250 W: no sensor measures single kernels"
         told = Note("G02", text)
         model = model_of({"power_kind": "board"})
         assert told in model.predict(joined).warnings

@@ -436,7 +436,7 @@ def _board_warnings(run: Costs, best: Choice) -> list[Note]:
     warnings = notes_on("supply", impossible_w, peak_w.size, supply.most_in_words)
     at_best_w = peak_w[run.grid.index(best.config)]
     best_w = float(at_best_w) / supply.boards
-    draws = f"at the best clocks a kernel draws {best_w:.0f} W as predicted"
+    draws = f"at the best clocks a kernel would draw {best_w:.0f} W"
     if not supply.suffices_by_default(at_best_w):
         told = (
             f"{draws}, more than the board's default limit of {supply.default_w:g} W: unless that "
@@ -444,7 +444,7 @@ def _board_warnings(run: Costs, best: Choice) -> list[Note]:
         )
         warnings.append(Note("P03", told, "warning"))
     elif best_w > supply.default_w * (1 + SAME):
-        told = f"{draws}, the board's limit is {supply.default_w:g} W: {WITHIN}"
+        told = f"{draws}, and the board's limit is {supply.default_w:g} W: {WITHIN}"
         warnings.append(Note("P03", told))
     return warnings
 

@@ -490,7 +490,7 @@ def _unknown_capacity(readings: Sequence[ServerReading]) -> Note:
     """That nobody knows how near saturation the server is."""
     told = "the server's capacity is not known"
     if names := [one.result.source for one in readings if one.result.growth is None]:
-        told += f", nor whether requests wait ever longer: no start_times in {', '.join(names)}"
+        told += f", nor whether waits keep growing: no start_times in {', '.join(names)}"
     both = parameter("capacity", "FILE,FILE")
-    told += f"; run both clocks with --request-rate inf too: {both}"
+    told += f"; run at both clocks with --request-rate inf too: {both}"
     return Note("V01", told, "warning")

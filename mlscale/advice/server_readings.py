@@ -236,7 +236,7 @@ def _require_same_run(result: ServingResult, samples: Samples, span: BusySpan) -
     busy = mean_of(activity[span.inside])
     if result.in_flight is not None and result.in_flight < LEAST_RUNNING * busy:
         raise InputError(
-            f"{result.source}: by its latencies {result.in_flight:.2g} requests run side by side, "
+            f"{result.source}: its latencies imply {result.in_flight:.2g} requests side by side, "
             f"but {samples} has the GPU busy for {100 * busy:.0f} % of the time; latencies are in "
             "ms, and each result needs the log of its own run"
         )

@@ -209,7 +209,7 @@ def add_server(parser: Parser) -> None:
     parser.add("--slo", metavar="LIMITS", help=what)
     what = "a server's results with --request-rate inf at the highest and the lowest clock"
     parser.add_more("--capacity", type=options.names, metavar="FILE,FILE", help=what)
-    what = "what the server does, if only one of the two: prefill or decode"
+    what = "prefill or decode, if the server does only one of the two"
     parser.add_more("--pool", choices=("prefill", "decode"), metavar="POOL", help=what)
 
 

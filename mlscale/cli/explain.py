@@ -47,7 +47,7 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "L04": CodeMeaning(
         "The program may run at another clock",
-        "The clock was read from the file, assumed, not kept, or differs between launches. "
+        "The clock was read from the file, assumed, not held, or differs between launches. "
         "All numbers are relative to the base clock, so a wrong one shifts them all. Power "
         "and heat limits and pauses change a clock; so do runs at several clocks in one log.",
         "Lock the clocks (ncu: --clock-control none), or say what they were set to: --base. Log "
@@ -120,8 +120,8 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "R09": CodeMeaning(
         "The base is not the first reading, or not the highest",
-        "Changes are relative to the reading at the highest clock that has power, or to the one of "
-        "the most watts, in whatever order the files are given.",
+        "Changes are relative to the reading at the highest clock that has power, or to the one "
+        "with the most watts, whatever the order of the files.",
         "To compare with another reading, name its clock: --base engine=MHZ.",
     ),
     "V01": CodeMeaning(

@@ -63,15 +63,15 @@ def add_arguments(parser: Parser) -> None:
     what = "log of the run (default: named after program and clock)"
     add("-o", "--output", metavar="LOG", help=what)
     clocks = parser.add_mutually_exclusive_group()
-    what = "lock this engine clock for the run (root); it is always put back"
+    what = "lock the engine clock at MHZ for the run (root), and always reset it"
     add("--at", type=options.clock_mhz, metavar="MHZ", help=what, group=clocks)
-    what = "measure as it is, then at 0.6 of that clock (root), and advise"
+    what = "measure at the current clock, then at 0.6 of it (root), and advise"
     add("--two-clocks", action="store_true", help=what, group=clocks)
     what = "with --two-clocks: how much longer the run may take, in %%"
     add("--max-slowdown", type=options.slowdown_percent, metavar="PCT", help=what)
     what = "measure what is already running (no CMD) for this time, e.g. 60s"
     add("--for", dest="seconds", type=options.seconds, metavar="SECONDS", help=what)
-    what = "work per second of what runs, e.g. tokens; its time is then 1/rate"
+    what = "work done per second, e.g. tokens; the time is then 1/rate"
     add("--rate", type=options.positive_number, metavar="N", help=what)
     what = "run it this many times, and keep the log of the median run (default: 1)"
     add("--repeat", type=options.whole_number, default=1, metavar="N", help=what)
@@ -379,7 +379,7 @@ def _two_clocks(arguments: argparse.Namespace, boards: Sequence[GpuBoard]) -> in
                 logs.append(measured(path))  # the advice warns of it
             tell(numbered_line(number, task.held.get(board.index), logs[-1]))
     if len(logs) < 2:
-        print_line(f"mlscale: the clock is put back; the program ended with {outcome.status}")
+        print_line(f"mlscale: the clock is reset; the program ended with {outcome.status}")
         return outcome.status
     tell(board.takes_away)
     return _advise(arguments, [str(log.path) for log in logs])
@@ -394,7 +394,7 @@ def _advise(arguments: argparse.Namespace, logs: Sequence[str]) -> int:
     words = [logs[0], "--also", logs[1]]
     if arguments.max_slowdown is not None:
         words += ["--max-slowdown", f"{arguments.max_slowdown:g}"]
-    tell("The clock is put back. The answer of:")
+    tell("The clock is reset. The answer of:")
     tell("  " + shell_line(["mlscale", "advise", *words]))
     asked = parser.parse_args(words)
     asked.words = ["advise", *words]

@@ -199,7 +199,7 @@ def add_subject(parser: Parser) -> None:
     from mlscale.model.shipped import FARTHEST
 
     parser.usage = "%(prog)s FILE ... [options]"
-    what = "of one run: profile, trace, log, as the tool wrote it; or a table"
+    what = "profile, trace or log of one run, as the tool wrote it; or a table"
     parser.add("file", nargs="+", type=further, metavar="FILE", help=what)
     what = (
         "the same work at another setting: log, table, or trace at CONFIG, e.g. "

@@ -45,7 +45,7 @@ def add_notes(parser: Parser) -> None:
 
 def add_colours(parser: Parser) -> None:
     """Add the option of every command that colours what it prints."""
-    what = "colours in a terminal (default: %(default)s, off by NO_COLOR)"
+    what = "colours in a terminal (default: %(default)s, off with NO_COLOR)"
     parser.add_more("--color", choices=COLOURS, default="auto", help=what)
 
 

@@ -70,8 +70,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add("--at", action="append", type=at, default=[], metavar="CONFIG", help=what)
     options.add_subject(parser)
     what = (
-        "profiles of other kernels of a GPU without training data, at the same base: what they "
-        "reach counts as its peak"
+        "profiles of other kernels of a GPU without training data, at the same base: the most "
+        "they reach counts as its peak"
     )
     parser.add_more("--peaks", metavar="PROFILES", help=what)
     what = "by kernel: how much slower each one is at these settings"

@@ -85,7 +85,7 @@ def add_arguments(parser: Parser) -> None:
     """Add a sub-command for each study, with the options of that study."""
     summaries = {
         ERRORS: "errors of predictors next to the baselines",
-        ADVICE: "how much more than the true optimum the advised settings cost (regret)",
+        ADVICE: "how much more the advised settings cost than the true optimum (regret)",
     }
     studies = parser.add_commands("study", summaries)
     errors, advice = studies[ERRORS], studies[ADVICE]
@@ -126,8 +126,8 @@ def _add_training(parser: Parser) -> None:
     )
     parser.add("--pooled", const="pooled", help=what, **kept)
     what = (
-        "train on the tables of other GPUs alone, without what is held out; of the predicted GPU "
-        "only base profiles of other kernels are seen"
+        "train only on the tables of other GPUs, without what is held out; the predicted GPU "
+        "contributes only base profiles of other kernels"
     )
     parser.add("--unseen-gpu", const="unseen-gpu", help=what, **kept)
     what = (

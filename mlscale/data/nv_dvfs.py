@@ -196,7 +196,7 @@ def _table_of_averages(raw: Table, form: DcgmForm, device: str) -> Table:
         numbers[ours] = values * factor
     if "memory_mhz" not in numbers:
         if gpu.datasheet is None:
-            raise InputError(f"{raw.source}: names no memory clock, nor does '{device}'")
+            raise InputError(f"{raw.source}: has no memory clock, and neither has '{device}'")
         numbers["memory_mhz"] = np.full(len(raw), float(gpu.datasheet.memory_mhz))
     names = [raw.text[name] for name in form.names]
     text = {

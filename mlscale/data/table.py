@@ -342,8 +342,8 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
     if len(missing) > 1:
         meant = {name: column_meant(name, present) for name in missing}
         each = [f"'{name}'" + (f" (is '{c}' meant?)" if c else "") for name, c in meant.items()]
-        said = f"there are no columns {', '.join(each)}; names must match exactly, and the "
-        said += "unit stands in them"
+        said = f"there are no columns {', '.join(each)}; names must match exactly, "
+        said += "including the unit"
     raise InputError(f"{source}: {said}{_mends(missing, present)}")
 
 

@@ -587,7 +587,7 @@ def _power_of_run(model: Model, profiles: Profiles) -> list[Note]:
     if (profiles.power_w != profiles.power_w[0]).any():
         return []
     watts = f"{profiles.power_w[0]:.4g} W"
-    told = f"every kernel is given the run's power, {watts}: no sensor measures kernels one by one"
+    told = f"every kernel is given the run's power, {watts}: no sensor measures single kernels"
     return [Note("G02", told)]
 
 

@@ -81,7 +81,7 @@ class FeatureScaling:
         if others and not (tells := is_given[:, others].any(axis=1)).all():
             raise InputError(
                 f"kernel '{profiles.kernels[int(tells.argmin())]}' has none of the features that "
-                f"the model learnt from, such as '{self.names[others[0]]}'; profile it with the "
+                f"the model was trained on, such as '{self.names[others[0]]}'; profile it with the "
                 "counters of the training table, under their names, or leave it out"
             )
         return tuple(compress(self.names, np.asarray(is_given.any(axis=0))))

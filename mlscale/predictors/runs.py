@@ -365,7 +365,7 @@ class Runs(Learner, Predictor):
     def check_restored(self) -> None:
         """There are no times yet. Raises ValueError on a state that cannot be that of `Runs`."""
         if not self.trained_ or any(not 0 <= held <= gpus for held, gpus in self.held_.values()):
-            raise ValueError("it does not say the GPUs that it learnt from")
+            raise ValueError("it does not list the GPUs that it was trained on")
         for quantity in {"time", self.quantity}:
             law = self.laws_[quantity]
             sizes = {law.mean.size, *(mean.size for mean in law.means)}

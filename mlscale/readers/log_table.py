@@ -272,9 +272,9 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
     if (highest := max(each.get("engine_mhz", 0.0) for each in clocks)) > 0:
         slowest = settings["engine_mhz"]
         if highest > (1 + _ALIKE) * slowest:
-            told = f"{log.source}: its GPUs ran at {slowest:.0f} to {highest:.0f} MHz: the slowest"
+            told = f"{log.source}: its GPUs ran at {slowest:.0f} to {highest:.0f} MHz; the slowest"
             mend = f"set all to one clock, or name {parameter('gpu')}"
-            warn("L04", f"{told}, for which the others wait, is used; {mend}")
+            warn("L04", f"{told} is used, as the others wait for it; {mend}")
     seen = {"device_name": Counter[str | float]([log.name])} if log.name else {}
     setup = set_up(log.source, seen, Given(given.device, {**given.base, **settings}))
     if (time_ms := given.time_ms or log.time_ms or run.span.time_ms) is None:
@@ -284,7 +284,7 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         raise InputError(f"{log.source}: does not say how long the run took; give {flag}")
     if log.time_ms and given.time_ms is None:
         rated = f"{log}: time and energy are for {RATED_UNITS:,.0f} units of work"
-        warn("M02", f"{rated}, of which it does {log.facts['work_per_s']:g} a second", "note")
+        warn("M02", f"{rated}, at {log.facts['work_per_s']:g} a second", "note")
     known_device = find_device(setup.device)
     for (gpu, span), cap_w in zip(run.each, run.caps_w.tolist(), strict=True):
         warn_of_pauses(gpu, span)

@@ -285,7 +285,7 @@ def _clock(
         limit_mhz = _mean(seen, "engine_limit_mhz") if clock == "engine_mhz" else None
         if limit_mhz is not None and given > limit_mhz:
             raise InputError(
-                f"{source}: by the files the GPU goes up to engine={limit_mhz:g}, but "
+                f"{source}: according to the files the GPU goes up to engine={limit_mhz:g}, but "
                 f"{parameter('base')} says {given:g}"
             )
         off = abs(observed / given - 1) if observed is not None else 0.0

@@ -350,7 +350,7 @@ def _details(row: Row) -> _Lists:
         return _Lists()
     done = sorted(one[:4] for one in zip(*lists, strict=True) if not one[4])
     if not done:
-        raise ValueError("all requests failed, by errors")
+        raise ValueError("all requests failed, see errors")
     ttft = 1e3 * _seconds("ttfts", [first for _, first, _, _ in done])
     every = [1e3 * _seconds("itls", gaps) for _, _, gaps, _ in done]
     every = [np.where(each == 0, _LEAST_GAP, each) for each in every]
@@ -431,7 +431,7 @@ def _agreeing(source: str, told: Latencies, lists: _Lists, fields: Mapping[str, 
         if not off or min(off.values()) <= math.log(AGREED):
             continue
         name = min(off, key=off.__getitem__)
-        says = f"{fields[name]} is {told[name]:.6g}, but by its lists {computed[name]:.6g}"
+        says = f"{fields[name]} is {told[name]:.6g}, but its lists give {computed[name]:.6g}"
         if metric != "ttft" or lists.span_s is not None or off[name] > math.log(OTHER_UNIT):
             raise _FieldError(name, says)
         warn("V02", f"{source}: {says}; {metric} is taken from the file's summary")

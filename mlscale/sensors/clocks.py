@@ -108,7 +108,7 @@ def _put_back_of_killed(board: GpuBoard, marker: Path, sets_board: bool) -> None
             raise
         warn("L04", f"{why}; {error}")
         return
-    warn("L04", f"{why}; they are put back first", "note")
+    warn("L04", f"{why}; they are reset first", "note")
 
 
 def _put_back(board: GpuBoard, marker: Path) -> None:
@@ -118,7 +118,7 @@ def _put_back(board: GpuBoard, marker: Path) -> None:
         marker.unlink()
     except (InputError, OSError) as error:
         raise InputError(
-            f"GPU {board.index}: clock not put back ({error}); as root: {board.commands(0)[1]} && "
+            f"GPU {board.index}: clock not reset ({error}); as root: {board.commands(0)[1]} && "
             f"{shell_line(['rm', str(marker)])}"
         ) from None
 

@@ -190,7 +190,7 @@ class TestTheBoardsLimit:
             w for w in advise(model, kernels(4.5, "h20"), "time").warnings if "default" in w.text
         ]
         assert told.text.startswith(
-            "at the best clocks a kernel draws 450 W as predicted, more than the board's default "
+            "at the best clocks a kernel would draw 450 W, more than the board's default "
             "limit of 400 W: unless that is raised (to 500 W at most)"
         )
         frugal_one = advise(model, kernels(4.5, "h20"), "energy")
@@ -217,9 +217,7 @@ class TestTheBoardsLimit:
         advice = advise(model, replace(kernels(1), power_w=np.full(2, 699.0)), "time")
         assert advice.whole_run.best.power_w == pytest.approx(705.99)
         [note] = [warning for warning in advice.warnings if "limit" in warning.text]
-        assert (
-            "706 W as predicted, the board's limit is 700 W: up to 2 % above what was" in note.text
-        )
+        assert "706 W, and the board's limit is 700 W: up to 2 % above what was" in note.text
 
     def test_the_interval_is_of_the_clock_that_the_gpu_is_lowered_to(self) -> None:
         # The compute kernel, 2 ms at the base; at 16 CUs 1 ms at 800 MHz and 0.8 at 1000, up to a

@@ -404,7 +404,7 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "as --device says",
         "lists different GPUs",
         "of --base, which is used; if a power",
-        "by the files the GPU goes up to",
+        "according to the files the GPU goes up to",
     ],
 }
 

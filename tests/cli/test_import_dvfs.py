@@ -342,7 +342,7 @@ def test_what_else_is_refused(cli: Cli, tmp_path: Path) -> None:
     assert "row 3, column 'average_power': the value is 0;" in cli.refused(*words(tmp_path, rows))
     no_memory_clock = words(tmp_path, sampled_files.application_rows(), "simulated-gcn3")
     message = cli.refused(*no_memory_clock)
-    assert message.endswith("names no memory clock, nor does 'simulated-gcn3'")
+    assert message.endswith("has no memory clock, and neither has 'simulated-gcn3'")
 
 
 A100, RTX8000, V100 = (

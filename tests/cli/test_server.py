@@ -295,7 +295,7 @@ def test_gaps_without_start_times_are_gaps(cli: Cli, tmp_path: Path) -> None:
     found = document(cli, *asked, "--slo", slo)
     assert found["server"] == with_times["server"]
     (text,) = note_texts(found)
-    assert text.startswith("the server's capacity is not known, nor whether requests wait ever")
+    assert text.startswith("the server's capacity is not known, nor whether waits keep growing")
     assert "no start_times in" in text
 
 
@@ -390,9 +390,9 @@ def in_log(before: str, after: str, count: int = -1) -> Change:
         (in_result(ttfts=[0.0] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=[[-1.0]] * COUNT), "the requests' times are not all positive numbers"),
         (in_result(itls=["many"] * COUNT), "could not convert string to float: 'many'"),
-        (in_result(ttfts=[50.0] * COUNT), ", but by its lists 50000"),
+        (in_result(ttfts=[50.0] * COUNT), ", but its lists give 50000"),
         (in_log(", 98 %", ", 0 %", 75), "the GPU is busy for "),
-        (in_times(0.01), "requests run side by side, but"),
+        (in_times(0.01), "requests side by side, but"),
         (in_log("1320 MHz", "1980 MHz"), "too close; run one at two thirds"),
         (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
         (in_log("power.draw.instant [W]", "other"), "does not show the board's power"),

@@ -115,9 +115,7 @@ def test_gpus_that_begin_and_end_apart(cli: Cli, tmp_path: Path) -> None:
     both, table = tmp_path / "both.csv", tmp_path / "table.csv"
     both.write_text("\n".join(lines) + "\n")
     out, told = cli.both("import", both, "-o", table)
-    assert (
-        "both.csv: its GPUs ran at 1695 to 1755 MHz: the slowest, for which the others wait" in told
-    )
+    assert "both.csv: its GPUs ran at 1695 to 1755 MHz; the slowest is used, as the" in told
     assert "GPUs 0, 1 side by side, the first busy from sample 3 to 17 of 20" in out
     names, row = (line.split(",") for line in table.read_text().splitlines())
     found = dict(zip(names, row, strict=True))

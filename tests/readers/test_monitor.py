@@ -641,7 +641,7 @@ def test_the_gpus_that_work_are_one_row(tmp_path: Path) -> None:
     assert (one["gpu_count"], one["power_w"], one["engine_mhz"]) == (2, 600, 1400)
     with pytest.warns(
         DataWarning,
-        match="its GPUs ran at 1400 to 1500 MHz: the slowest, for which the others wait, is used",
+        match="its GPUs ran at 1400 to 1500 MHz; the slowest is used, as the others wait for it",
     ):
         assert row(table_of(written(tmp_path, two_gpus(1500))))["engine_mhz"] == 1400
     with pytest.warns(DataWarning, match=r"GPU 10: has no busy span: .* idle; it gets no row"):

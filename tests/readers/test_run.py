@@ -103,7 +103,7 @@ REFUSED: list[tuple[str | None, dict[str, float], dict[str, Any], str]] = [
     ("rtx4090", {"engine_mhz": 3600.0}, {}, "engine_mhz of base=: 3600 MHz is impossible"),
     ("l40s", {"engine_mhz": 2.4e6}, {}, r"engine_mhz of base=: 2.4e\+06 MHz is impossible"),
     ("mi300x", {"engine_mhz": 2200.0}, {"engine_limit_mhz": 2100},
-     "by the files the GPU goes up to engine=2100, but base= says 2200"),
+     "according to the files the GPU goes up to engine=2100, but base= says 2200"),
     ("l40s", {"engine_mhz": 2400.0}, {"engine_mhz": 2200},
      "engine_mhz was 2200 while profiling, base= says 2400; lock the clocks and profile"),
     ("rtx4090", {}, {"engine_mhz": UNLIKE} | RTX4090,

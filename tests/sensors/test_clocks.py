@@ -70,7 +70,7 @@ def test_a_board_that_refuses_is_told_of_and_the_marker_stays(
 ) -> None:
     """As of a GPU that was lost. One that cannot be reset at all is no error."""
     with (
-        pytest.raises(InputError, match=r"clock not put back .* as root: nvidia-smi -i 0 -rgc"),
+        pytest.raises(InputError, match=r"clock not reset .* as root: nvidia-smi -i 0 -rgc"),
         given_back(board, sets_board=True),
     ):
         gpu.special(no_permission=True)
@@ -93,7 +93,7 @@ def test_after_a_kill_the_next_start_puts_back(board: GpuBoard, gpu: MadeGpu) ->
         assert gpu.locked_mhz == 840
     gpu.special()
     with ExitStack() as stack:
-        with pytest.warns(DataWarning, match="they are put back first"):
+        with pytest.warns(DataWarning, match="they are reset first"):
             stack.enter_context(given_back(board, sets_board=False))
         assert (gpu.locked_mhz, board.settings()) == (None, {"power_limit_mw": 350_000})
         assert not gpu.marker.exists()
@@ -248,7 +248,7 @@ def test_a_log_is_there_though_the_clocks_cannot_be_put_back(gpu: MadeGpu, capsy
     assert main(["measure", "--at", "840", "-o", "log.csv", "--", "sh", "job.sh"]) == 2
     err = capsys.readouterr().err
     assert "840 MHz (set), 151 W mean, " in err
-    assert "GPU 0: clock not put back (Insufficient Permissions); as root: nvidia-smi" in err
+    assert "GPU 0: clock not reset (Insufficient Permissions); as root: nvidia-smi" in err
     assert len(read_log(Path("log.csv"))) == 1
 
 
@@ -274,7 +274,7 @@ def test_after_kill_9_the_next_start_puts_back_and_names_what_was_sampled(
     assert len(log) >= taken - 1  # of the last one not all may have been asked
     assert log.facts["engine_mhz"] == 840
     _, err = succeed(capsys, "measure", "--", "sh", "job.sh")
-    assert "an earlier run was killed while it held the clocks; they are put back first" in err
+    assert "an earlier run was killed while it held the clocks; they are reset first" in err
     assert f"M02: {partial}: is from a run that was killed; rename or delete it" in err
     assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False)
 
@@ -284,7 +284,7 @@ def test_a_damaged_marker_says_how_to_clear_it(gpu: MadeGpu, capsys: Capture, co
     gpu.marker.parent.mkdir(parents=True)
     gpu.marker.write_text(content)
     message = refuse(capsys, Path(), "measure", "--at", "840", "--", "sh", "job.sh")
-    assert message.startswith(f"GPU 0: clock not put back ({gpu.marker}: ")
+    assert message.startswith(f"GPU 0: clock not reset ({gpu.marker}: ")
     assert message.endswith(f"); as root: nvidia-smi -i 0 -rgc && rm {gpu.marker}")
 
 

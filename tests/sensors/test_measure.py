@@ -233,7 +233,7 @@ class TestClocks:
         assert lines[1] == "  2/2  840 MHz      2.70 s,  840 MHz,  151 W -> job-840.csv"
         assert lines[2:5] == [
             "  A lock set by hand before (nvidia-smi -lgc) is lost: NVML does not report it",
-            "  The clock is put back. The answer of:",
+            "  The clock is reset. The answer of:",
             "    mlscale advise job-1395.csv --also job-840.csv --max-slowdown 5",
         ]
         assert out.lstrip().startswith("Set the engine clock to ")

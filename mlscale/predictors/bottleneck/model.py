@@ -45,9 +45,9 @@ SHORT_FLAG = Note(
 )
 FLUSHED_FLAG = Note(
     "P05",
-    "a launch moves fewer DRAM bytes than the L2 holds, and ncu empties that before it counts "
-    "unless told --cache-control none: time may follow the engine clock alone, as the interval "
-    "allows; a reading at a second clock tells",
+    "a launch moves fewer DRAM bytes than the L2 holds, and ncu flushes it before counting "
+    "without --cache-control none: time may follow the engine clock alone, as the interval "
+    "allows; a reading at a second clock will show",
     "warning",
 )
 
