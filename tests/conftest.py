@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 # The tests' processes share the processor already; before NumPy and torch are imported.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.pop("COLUMNS", None)  # xdist's, by which warnings would be wrapped
+
+os.environ.pop("COLUMNS", None)  # a shell's or xdist's, by which warnings would be wrapped
 
 # A loaded machine is no fault of what is tested. Examples are the same in every run, but for those
 # of 'make fuzz'.

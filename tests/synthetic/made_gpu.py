@@ -23,8 +23,10 @@ class MadeGpu:
         self.folder = folder
 
     def special(self, **what: Any) -> None:
-        """What is special from now on."""
-        (self.folder / "made.json").write_text(json.dumps(what))
+        """What is special from now on, at once: a sampler may be reading it."""
+        told = self.folder / "made.json.part"
+        told.write_text(json.dumps(what))
+        told.replace(self.folder / "made.json")
 
     @property
     def locked_mhz(self) -> int | None:
