@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BUDGETS = {  # lines, files
     "package": (("mlscale",), 42_650, 163),
-    "tests": (("tests",), 41_870, 249),
+    "tests": (("tests",), 41_900, 249),
     "tools": (("tools", "benchmarks", "reproduction"), 7_975, 40),
 }
 
