@@ -486,13 +486,15 @@ def load(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         model = mlscale.load("kernels")
     """
     text, file = str(name), Path(name)
-    is_there = os.path.exists(text) and not os.path.isdir(text)  # noqa: PTH110, PTH112, they raise
+    models = {one.stem: one for one in shipped().values() if is_model_name(one.name)}
+    stem = text.removesuffix(_MODEL_SUFFIX)
+    is_there = os.path.exists(text)  # noqa: PTH110, which raises on some names
+    if stem in models and os.path.isdir(text):  # noqa: PTH112
+        is_there = False
     if not is_there and "/" not in text:
-        stem = text.removesuffix(_MODEL_SUFFIX)
         if stem in FORMER:
             instead = FORMER[stem].format(also=parameter("also", "LOG"))
             raise InputError(f"{text}: this model is no longer shipped; {instead}")
-        models = {one.stem: one for one in shipped().values() if is_model_name(one.name)}
         if stem not in models:
             names = ", ".join(sorted(models))
             raise InputError(f"{text}: there is no such model file; the shipped models are {names}")
