@@ -6,7 +6,8 @@
   files as people bring them (+158), columns written in blocks (+87), logs that are never lost and
   bounds on what is unpacked (+79), what a second reader found in tuning (+48), names as guessed
   (+53): each of them is an answer where there was an error or a wrong number.
-- Tests: 36,000 were aimed at, 42,444 stood; each of the above brought its own.
+- Tests: 36,000 were aimed at, 42,444 stood; each of the above brought its own. Two files above 700
+  lines became five.
 - Tools, benchmarks, reproduction: 7,000 were aimed at, 7,601 stood; tuning needs 268 of these, the
   drawing of Wu's method 117, claims of the papers that had no row 148, servers' power 113.
 """
@@ -18,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BUDGETS = {  # lines, files
     "package": (("mlscale",), 42_650, 163),
-    "tests": (("tests",), 41_900, 249),
+    "tests": (("tests",), 41_940, 253),
     "tools": (("tools", "benchmarks", "reproduction"), 7_975, 40),
 }
 

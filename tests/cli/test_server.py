@@ -13,46 +13,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from command import Cli, note_texts
 from report_pages import runs_of
+from server_commands import COUNT, HIGH, LOW, RATE, SERVER, Words, document, write
 from synthetic import llm_server as made
 
 import mlscale
 from mlscale.errors import InputError
 
-SCHEMA = Path(__file__).parents[2] / "mlscale/advice/schema.json"
 PAGE = Path(__file__).parents[2] / "docs/howto/servers.md"
-SERVER, HIGH, LOW, RATE, COUNT = made.Server(), 1980.0, 1320.0, 5.0, 400
 SLO = "tpot=1.1x@p90,ttft=200ms@p90"
-Words = list[str]
-
-
-def write(folder: Path, rate: float = RATE, **options: Any) -> Words:
-    """The words of a command on two readings."""
-    pairs = []
-    for seed, mhz in enumerate((HIGH, LOW)):
-        run = made.serve(
-            SERVER, mhz, rate, options.get("count", COUNT), options.get("clients"), seed
-        )
-        pairs.append(made.write(run, mhz, folder, options.get("is_detailed", True)))
-    (fast, log), (slow, slow_log) = pairs
-    return ["advise", str(fast), str(log), "--also", str(slow), str(slow_log)]
 
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> Words:
     """Two readings under a rate of requests."""
     return write(tmp_path_factory.mktemp("server"))
-
-
-def document(cli: Cli, *words: str) -> dict[str, Any]:
-    """The answer as JSON, which must fit the schema."""
-    found: dict[str, Any] = cli.json(*words)
-    jsonschema.validate(found, json.loads(SCHEMA.read_text("utf-8")))
-    return found
 
 
 def test_the_answer_keeps_the_limits_in_truth(cli: Cli, words: Words) -> None:
@@ -626,163 +604,3 @@ def test_requests_that_pile_up_without_start_times_are_told(cli: Cli, tmp_path: 
     for result in (asked[1], asked[4]):
         in_result(start_times=[])(Path(result), tmp_path)
     assert "more than the clock alone explains" in " ".join(cli(*asked).split())
-
-
-@pytest.fixture(scope="module")
-def capped(tmp_path_factory: pytest.TempPathFactory) -> Words:
-    """The words of a command: 64 clients under the watts of two clocks."""
-    words = write(tmp_path_factory.mktemp("capped"), np.inf, clients=64, count=200)
-    for place, seed, mhz in ((2, 0, HIGH), (5, 1, LOW)):
-        watts = made.serve(SERVER, mhz, np.inf, 200, 64, seed).power_w
-        words[place] = str(made.without_clocks(Path(words[place]), watts))
-    return [*words, "--lever", "cap"]
-
-
-class TestPowerCaps:
-    """Two caps and no clocks: of each reading as much as it drew, as made.serve has it."""
-
-    def test_between_them_it_is_as_in_truth(self, cli: Cli, capped: Words) -> None:
-        """At 1650 MHz it draws a power between the two, and that cap would give this clock."""
-        found = document(cli, *capped)
-        caps = found["server"]["clocks"]
-        true = made.serve(SERVER, 1650.0, np.inf, 200, 64, 7)
-        told = made.result(true)
-        cap = min(caps, key=lambda one: abs(one["power_w"][0] - true.power_w))
-        assert cap["engine_mhz"] is None
-        assert cap["power_cap_w"] == pytest.approx(true.power_w, abs=3)
-        for name, value in cap["latency_ms"].items():
-            metric, statistic = name.split()
-            assert value[1] <= told[f"{statistic}_{metric}_ms"] <= value[2]
-            near = 0.1 if metric == "ttft" else 0.04
-            assert value[0] == pytest.approx(told[f"{statistic}_{metric}_ms"], rel=near)
-        rate = float(str(told["output_throughput"]))
-        _, low, high = cap["tokens_per_joule"]
-        assert cap["output_per_s"] == pytest.approx(rate, rel=0.03)
-        assert low <= rate / true.power_w <= high
-        assert found["answer"]["set"] == {"power_cap_w": caps[-1]["power_cap_w"]}
-        assert found["sure_why"] == ["S08"]
-
-    def test_a_limit_is_kept_by_the_upper_end(self, cli: Cli, capped: Words) -> None:
-        slo = ("--slo", "tpot=1.25x@p50")
-        found = document(cli, *capped, *slo)
-        [most] = (limit["limit_ms"] for limit in found["server"]["limits"])
-        by_cap = {one["power_cap_w"]: one for one in found["server"]["clocks"]}
-        chosen = [by_cap[found[name]["set"]["power_cap_w"]] for name in ("answer", "expected")]
-        assert chosen[0]["latency_ms"]["tpot p50"][2] <= most
-        assert chosen[1]["latency_ms"]["tpot p50"][0] <= most
-        out = cli(*capped, *slo, "--commands")
-        assert f"Set the power cap to {chosen[0]['power_cap_w']:g} W (now " in out
-        assert f"nvidia-smi -i 0 -pl {chosen[0]['power_cap_w']:g}\n" in out
-
-    def test_python_and_the_page_have_them(self, cli: Cli, capped: Words, tmp_path: Path) -> None:
-        fast, log, slow, slow_log = (word for word in capped[1:6] if word != "--also")
-        answer = mlscale.advise(fast, log, also=(slow, slow_log), lever="cap")
-        assert answer.best.set == document(cli, *capped)["answer"]["set"]
-        assert answer.frame["power_cap_w"].is_monotonic_decreasing
-        cli("report", *capped[1:], "-o", str(tmp_path / "page.html"))
-        text = (tmp_path / "page.html").read_text(encoding="utf-8")
-        assert f"<h1>Set {answer.best.set['power_cap_w']:g} W: " in text
-
-    def test_what_shows_no_two_caps_is_refused(
-        self, cli: Cli, capped: Words, words: Words, tmp_path: Path
-    ) -> None:
-        def refused(*logs: Path, results: Words = capped) -> str:
-            first, second = map(str, logs)
-            return cli.refused(*results[:2], first, *results[3:5], second, "--lever", "cap")
-
-        log, slow = Path(capped[2]), Path(capped[5])
-        alike = tmp_path / "alike.csv"
-        alike.write_text(log.read_text("utf-8"), encoding="utf-8")
-        assert "too close; run one at two thirds" in refused(log, alike)
-        lines = slow.read_text("utf-8").splitlines()
-        bare = tmp_path / "bare.csv"
-        bare.write_text("\n".join(row.rpartition(",")[0] for row in lines), encoding="utf-8")
-        assert "does not show its power limit (power.limit)" in refused(log, bare)
-        low, rows = tmp_path / "low.csv", log.read_text("utf-8").splitlines()
-        under = [re.sub(r"[\d.]+ W$", "300 W", row) for row in rows]
-        low.write_text("\n".join(under), encoding="utf-8")
-        assert "the lower cap hardly changes anything; run it under about" in refused(log, low)
-        told = cli.refused(*capped, "--base", "engine=334")
-        assert "--base engine=334: a power cap is advised without any clock; omit it" in told
-        loose = made.without_clocks(Path(words[2]), 700)
-        tight = made.without_clocks(Path(words[5]), 600)
-        told = refused(loose, tight, results=words)
-        assert "requests come at a rate" in told
-        assert "swapped" not in told
-
-
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Words:
-    """Two clocks with 8 clients, and with 32."""
-    found = ["advise"]
-    for clients in (8, 32):
-        folder = tmp_path_factory.mktemp(f"with-{clients}")
-        found += [*write(folder, np.inf, clients=clients, count=200)[1:], "--also"]
-    return found[:-1]
-
-
-class TestNumbersOfClients:
-    """Two clocks with 8 clients and with 32, and what lies between."""
-
-    def test_cells_between_are_near_what_is_served(self, cli: Cli, asked: Words) -> None:
-        """A server with 16 clients, as made.serve has it, within 10 % and the interval."""
-        cells = document(cli, *asked)["server"]["loads"]
-        assert sorted({cell["clients"] for cell in cells}) == [8, 16, 32]
-        for mhz in (HIGH, LOW):
-            run = made.serve(SERVER, mhz, np.inf, 200, 16)
-            rate = float(str(made.result(run)["output_throughput"]))
-            [cell] = [c for c in cells if (c["clients"], c["engine_mhz"]) == (16, mhz)]
-            _, low, high = cell["tokens_per_joule"]
-            assert cell["output_per_s"][0] == pytest.approx(rate, rel=0.1)
-            assert low < rate / run.power_w < high
-            assert not cell["is_measured"]
-
-    def test_latencies_and_the_answer_are_of_the_first(self, cli: Cli, asked: Words) -> None:
-        alone = document(cli, *asked[:6])
-        assert document(cli, *asked)["answer"] == alone["answer"]
-
-    def test_text_and_csv_have_them(self, cli: Cli, asked: Words) -> None:
-        out = cli(*asked)
-        assert "Tokens/J by number of clients" in out
-        assert re.search(r"\n +MHz +8 +16 +32\n +1980 ", out)
-        assert max(map(len, out.splitlines())) <= 80
-        head, *rows = cli(*asked, "--format", "csv").splitlines()
-        assert head.startswith("clients,engine_mhz,is_measured,output_per_s,")
-        assert {row.split(",")[0] for row in rows} == {"8.0", "16.0", "32.0"}
-
-    def test_they_are_those_of_the_example(self, cli: Cli, asked: Words) -> None:
-        """docs/howto/servers.md shows this server; numbers may differ in their last digit."""
-        shown, found = (
-            [
-                re.findall(r"[.\d]+", row)
-                for row in text.partition("Tokens/J by")[2].split("\n")[2:10]
-            ]
-            for text in (PAGE.read_text("utf-8"), cli(*asked))
-        )
-        assert shown[0] == found[0] == ["8", "16", "32"]
-        for ours, theirs in zip(shown, found, strict=True):
-            assert [float(one) for one in ours] == pytest.approx(
-                [float(one) for one in theirs], rel=0.006, abs=1
-            )
-
-    def test_the_page_has_them(self, cli: Cli, asked: Words, tmp_path: Path) -> None:
-        """The head by hand from the document; without scripts a row for each clock."""
-        file, found = tmp_path / "page.html", document(cli, *asked, "--commands")
-        assert "45 clocks" in cli("report", *asked[1:], "-o", str(file))
-        text = file.read_text(encoding="utf-8")
-        assert runs_of(text)[0]["document"] == found
-        (low, high), best = (found["server"]["clocks"][k] for k in (-1, 0)), found["answer"]
-        more = 100 * (low["tokens_per_joule"][0] / high["tokens_per_joule"][0] - 1)
-        assert best["at"]["engine_mhz"] == LOW
-        assert f"<h1>Set 1320 MHz: {more:.0f} % more tokens per joule</h1>" in text
-        assert "made/8B, closed load: 8 clients, the same 200 requests each on NVIDIA H100" in text
-        assert text.count("<tr>") == 1 + len(found["server"]["clocks"])
-        assert re.search(r"<tr><td>1965(<td>[\d.]+ \([\d.]+ to [\d.]+\)){5}", text)
-
-    def test_other_servers_are_refused(self, cli: Cli, asked: Words, tmp_path: Path) -> None:
-        changed = [*asked]
-        for place in (7, 10):
-            told = json.loads(Path(asked[place]).read_text("utf-8")) | {"model_id": "made/70B"}
-            changed[place] = str(tmp_path / f"{place}.json")
-            Path(changed[place]).write_text(json.dumps(told), encoding="utf-8")
-        assert "give results of one server" in cli.refused(*changed)
