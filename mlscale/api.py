@@ -193,7 +193,9 @@ class Answer(Guided):
 
         path = Path(path)
         if path.suffix == ".html":
-            text = self._page()
+            from mlscale.pages.page import page
+
+            text = page([self.content])
         elif path.suffix == ".json":
             text = json_text(self.document())
         elif path.suffix == ".csv":
@@ -201,11 +203,6 @@ class Answer(Guided):
         else:
             raise InputError(f"{path}: an answer is saved as .html, .json or .csv")
         write_text(path, text)
-
-    def _page(self) -> str:
-        from mlscale.pages.page import page
-
-        return page([self.content])
 
     def _grounds(self, what: str) -> tuple[Advice, Subject]:
         """What the answer rests on. Raises InputError of an LLM server."""

@@ -343,13 +343,18 @@ def series_of_club(load: str) -> list[tuple[float, float, ServingResult]]:
     return found
 
 
+def measured_series() -> dict[str, list[tuple[float, float, ServingResult]]]:
+    """Those of both sources, by the GPU and what it served."""
+    vllm = ("phase1-dense-27b-n32", "phase1b-dense-27b-n1")
+    series = {f"RTX PRO 6000, vLLM, {name}": series_of_vllm(name) for name in vllm}
+    club = ("decode 1 stream", "prefill")
+    return series | {f"RTX 3090, {name}": series_of_club(name) for name in club}
+
+
 def real(report: Report) -> None:
     """Errors on measured series, between the highest clock and the one nearest two thirds."""
-    series = {f"RTX PRO 6000, vLLM, {n}": series_of_vllm(n) for n in
-              ("phase1-dense-27b-n32", "phase1b-dense-27b-n1")}  # fmt: skip
-    series |= {f"RTX 3090, {n}": series_of_club(n) for n in ("decode 1 stream", "prefill")}
     rows = []
-    for name, points in series.items():
+    for name, points in measured_series().items():
         points.sort(key=lambda point: -point[0])
         slow = min(points, key=lambda point: abs(point[0] / points[0][0] - 2 / 3))
         used = [p for p in points if p[0] > 1.01 * slow[0] and p[0] < 0.99 * points[0][0]]
@@ -372,11 +377,8 @@ def caps(report: Report) -> None:
 
     The caps that were set are taken for what was drawn.
     """
-    series = {f"RTX PRO 6000, vLLM, {n}": series_of_vllm(n) for n in
-              ("phase1-dense-27b-n32", "phase1b-dense-27b-n1")}  # fmt: skip
-    series |= {f"RTX 3090, {n}": series_of_club(n) for n in ("decode 1 stream", "prefill")}
     rows = []
-    for name, points in series.items():
+    for name, points in measured_series().items():
         points.sort(key=lambda point: -point[1])
         slow = min(points, key=lambda point: abs(point[1] / points[0][1] - 2 / 3))
         ends = [reading(nan, watts, result, watts) for _, watts, result in (points[0], slow)]

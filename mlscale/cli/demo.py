@@ -51,8 +51,10 @@ def run(arguments: argparse.Namespace) -> None:
         parts = [_which_clock(folder)]
         print(parts[0], flush=True)
         missing = [name for name in LIBRARIES if find_spec(name) is None]
-        for part in () if missing else (_surface, _how_good):
-            parts.append(part(folder))
+        if not missing:
+            parts.append(_surface(folder))
+            print(f"\n{parts[-1]}", flush=True)
+            parts.append(_how_good())
             print(f"\n{parts[-1]}", flush=True)
         if missing:
             print(f"\nNot installed: {', '.join(missing)} ({install_line(*missing)}).")
@@ -109,15 +111,18 @@ def _surface(folder: Path) -> str:
     )
 
 
-def _how_good(_folder: Path) -> str:
+def _how_good() -> str:
     """Leave one application after another out of the sweep, and compare predictors."""
     from mlscale.studies.study import study
 
-    rows = study("errors", mlscale.read(datasets.path(SWEEP)), PREDICTORS, quantity="time", seeds=1)
+    table = mlscale.read(datasets.path(SWEEP))
+    few, *_, most = table.grid.cu_count
+    rows = study("errors", table, PREDICTORS, quantity="time", seeds=1)
     shown = rows[rows["predictor"].isin(SHOWN)].sort_values("mape")
     return (
         "3. Your sweep, a model, and how good it is: error of time on unseen applications,\n"
-        "  of 70 kernels on 8 to 132 SMs of an H100 (measured), by predictor:\n"
+        f"  of {len(table.kernels)} kernels on {few} to {most} SMs of an H100 (measured), by "
+        "predictor:\n"
         f"$ mlscale study errors {SWEEP} --quantity time --seeds 1 \\\n"
         "    --predictor wu --predictor bottleneck\n"
         + "\n".join(f"  {row.predictor:14}{row.mape:5.1f} %" for row in shown.itertuples())
