@@ -392,7 +392,10 @@ function update() {
   moves.forEach((move) => move());
   document.querySelector(`#head-${S.run} h1`).textContent = shown(within(S.max).headline);
   clearTimeout(hashTimer);
-  hashTimer = setTimeout(writeHash, 100); // browsers refuse to note hundreds of moves
+  hashTimer = setTimeout(() => { // later, as browsers refuse to note hundreds of moves
+    hashTimer = null;
+    writeHash();
+  }, 100);
 }
 
 async function open() {

@@ -179,8 +179,11 @@ function start(number) {
   if (run().grid) Object.assign(S, advised(S.max));
 }
 
+let address = ""; // as last read or written here
+
 function readHash() {
-  const words = new URLSearchParams(location.hash.slice(1));
+  address = location.hash;
+  const words = new URLSearchParams(address.slice(1));
   const number = +words.get("run");
   start(RUNS[number] ? number : 0);
   S.both = words.get("run") === "both" && RUNS.length > 1;
@@ -198,6 +201,7 @@ const clamp = (percent) => Math.min(Math.max(MAX_PERCENT, run().limit),
   Math.max(Math.min(0, run().limit), percent));
 
 function writeHash() {
+  if (location.hash !== address) return; // changed from outside, and about to be read
   const words = new URLSearchParams();
   if (RUNS.length > 1) words.set("run", S.both ? "both" : S.run);
   if (run().grid) for (const name of run().moving) words.set(name, axis(name)[S[name]]);
@@ -205,6 +209,7 @@ function writeHash() {
   if (S.kernel >= 0) words.set("k", S.kernel + 1);
   try {
     history.replaceState(null, "", `#${words}`);
+    address = location.hash;
   } catch {
     // Some viewers of files allow no history; the page works without.
   }
