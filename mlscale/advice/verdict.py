@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mlscale.advice.answer import PlainAnswer
+from mlscale.advice.objectives import objective_name
 from mlscale.advice.recommendation import Choice
 from mlscale.model.predictions import NORMAL_SCORE
 from mlscale.parameters import parameter
@@ -136,6 +137,8 @@ def nothing_better(answer: PlainAnswer) -> str:
         return f"no lower clock{keeps}"
     saved = "power" if objective == "power" else "energy"
     better = "is faster" if objective == "time" else f"needs less {saved}"
+    if objective.startswith("ed"):
+        better = f"has a lower {objective_name(objective)}"
     return f"no setting that {better}{keeps}" if limits else f"no setting {better}"
 
 

@@ -160,6 +160,8 @@ class TestHeadline:
         stay = replace(answer, best=replace(answer.best, set={}))
         assert headline(stay) == "Stay: nothing better keeps the limits"
         assert headline(replace(stay, limits=Limits())) == "Stay: no setting needs less energy"
+        product = replace(stay, limits=Limits(), objective="edp")
+        assert headline(product) == "Stay: no setting has a lower EDP"
 
     def test_of_no_cap(self) -> None:
         answer = of_a_step().content
