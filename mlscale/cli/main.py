@@ -151,6 +151,10 @@ def _run(words: Sequence[str]) -> int:
             _make_files_of_pipes(arguments)
         try:
             _check_output(arguments)
+            if getattr(arguments, "map", None):
+                from mlscale.cli.options import check_map
+
+                check_map(arguments)
             arguments.words = words
             return _module(command).run(arguments) or 0
         except UsageError as error:
