@@ -9,7 +9,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -108,18 +110,38 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+class _Pieces(io.RawIOBase):
+    """Pieces of bytes as one stream."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest, self._done = pieces, memoryview(b""), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._done
+
+    def readinto(self, buffer: Any) -> int:
+        self._rest = self._rest or memoryview(next(self._pieces, b""))
+        taken, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(taken)] = taken
+        self._done += len(taken)
+        return len(taken)
+
+
 @dataclass(frozen=True)
 class HeldFile:
-    """A file opened once: its beginning, which is all of a short file.
+    """A file opened once, and its beginning, which is all of a short file.
 
     Attributes:
         path: the file.
-        head: its first HELD bytes.
+        stored: its first HELD bytes, perhaps compressed.
         size_bytes: of the whole file.
     """
 
     path: Path
-    head: bytes = field(repr=False, compare=False)
+    stored: bytes = field(repr=False, compare=False)
     size_bytes: int = field(compare=False)
 
     def __str__(self) -> str:
@@ -128,11 +150,18 @@ class HeldFile:
     @property
     def packer(self) -> str | None:
         """The module that unpacks it; None if it is not compressed, or in an unknown format."""
-        return next((m for mark, m in _PACKERS.items() if self.head.startswith(mark)), None)
+        return next((m for mark, m in _PACKERS.items() if self.stored.startswith(mark)), None)
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first HELD bytes of its content. Raises InputError if they cannot be unpacked."""
+        return b"".join(islice(self.pieces(), HELD // PIECE)) if self.packer else self.stored
 
     def open(self) -> BinaryIO:
-        """All its bytes; a file longer than `head` is opened again."""
-        return io.BytesIO(self.head) if len(self.head) < HELD else self.path.open("rb")
+        """All its content, unpacked; a file longer than `head` is opened again."""
+        if len(self.head) < HELD:
+            return io.BytesIO(self.head)
+        return io.BufferedReader(_Pieces(self.pieces())) if self.packer else self.path.open("rb")
 
     def pieces(self, progress: ByteProgress = no_progress) -> Iterator[bytes]:
         """Its content in pieces, unpacked if gzip, bzip2 or xz packed it. Raises InputError.
@@ -141,9 +170,10 @@ class HeldFile:
         """
         most = max(MOST_UNPACKED, MOST_TIMES * self.size_bytes) if self.packer else math.inf
         module = import_module(self.packer) if self.packer else None
+        is_whole = len(self.stored) < HELD
         done = position = 0
         try:
-            with self.open() as binary:
+            with io.BytesIO(self.stored) if is_whole else self.path.open("rb") as binary:
                 content: Any = module.open(binary) if module else binary
                 while done <= most and (piece := content.read(PIECE)):
                     done += len(piece)

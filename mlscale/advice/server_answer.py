@@ -73,6 +73,8 @@ def answer_on_server(
         beside = [advise_server(load(RUNS), other, (), pool) for other in others]
         server = replace(server, loads=load_cells([server, *beside]))
     best, expected, now = server.best(is_sure=True), server.best(), server.choice(server.now)
+    if best and expected and expected.setting >= best.setting:
+        expected = None  # the best was measured, and is nearer the limits
     commands = None
     if has_commands and best:
         command = commands_for_server_cap if is_of_caps else commands_for_further_run
@@ -98,7 +100,7 @@ def answer_on_server(
         best=server.choice(best) if best else None,
         model=None if is_of_caps else RUNS.removesuffix(MODEL_SUFFIX),
         lever=lever,
-        expected=server.choice(expected) if expected and expected is not best else None,
+        expected=server.choice(expected) if expected else None,
         sure_why=why + reasons(grounds),
         notes=merged([*held, *server.notes]),
         commands=commands,

@@ -19,7 +19,7 @@ from mlscale.cli.terminal import print_line, tell
 from mlscale.errors import InputError, NotMetError, UsageError, extra_named, kept_notes
 from mlscale.parameters import in_options
 from mlscale.quantities import with_units
-from mlscale.text import did_you_mean, shell_line
+from mlscale.text import did_you_mean, near_names, shell_line
 
 COMMANDS = {
     "demo": "show, in a minute, which clock, the surface of a profile, and a model's error",
@@ -136,10 +136,9 @@ def _run(words: Sequence[str]) -> int:
     with extra_named(f"mlscale {command}", command if command in EXTRAS else None):
         asks_all = any(pair in pairwise(words) for pair in (("--help", "all"), ("-h", "all")))
         parser = parser_of([command], asks_all)
-        check_words(parser, words)
         below = parser.commands[command].commands if command in parser.commands else ()
-        if len(words) == 1 and below:
-            words = [command, "list" if "list" in below else "--help"]
+        words = _with_action(words, below)
+        check_words(parser, words)
         arguments, unknown = parser.parse_known_args(words)
         program = arguments.program
         if hasattr(arguments, "rest") and not any(word.startswith("-") for word in unknown):
@@ -151,10 +150,23 @@ def _run(words: Sequence[str]) -> int:
             _make_files_of_pipes(arguments)
         try:
             _check_output(arguments)
+            if getattr(arguments, "map", None):
+                from mlscale.cli.options import check_map
+
+                check_map(arguments)
             arguments.words = words
             return _module(command).run(arguments) or 0
         except UsageError as error:
             raise InputError(with_help(str(error), program)) from None
+
+
+def _with_action(words: Sequence[str], actions: Collection[str]) -> Sequence[str]:
+    """The words with the action that they lack; 'devices h100' lists what matches."""
+    if len(words) == 1 and actions:
+        return [*words, "list" if "list" in actions else "--help"]
+    is_name = words[0] == "devices" and not words[1].startswith("-")
+    is_name = is_name and not near_names(words[1], actions)
+    return [words[0], "list", *words[1:]] if is_name else words
 
 
 def _mended(word: str, words: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from mlscale.data.grid import BASE_NAMES, axis_named, parse_settings
 from mlscale.errors import InputError, UsageError, warn
 from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
-from mlscale.readers.source import PMC_PERF, Source, further
+from mlscale.readers.source import PMC_PERF, Source, check_left_out, further, source_of
 from mlscale.text import plain_number, shell_line
 
 if TYPE_CHECKING:
@@ -473,6 +473,14 @@ def add_map(parser: Parser) -> None:
     )
     name = "NAME=COLUMN[:UNIT],..."
     parser.add_more("--map", type=mapping, action=_Together, default={}, metavar=name, help=what)
+
+
+def check_map(arguments: argparse.Namespace) -> None:
+    """Raise InputError on a column to leave out that no table of the command has."""
+    given = vars(arguments)
+    files = [one for name in ("file", "table", "also", "train_on") for one in given.get(name) or ()]
+    files += [given["peaks"]] if given.get("peaks") else []
+    check_left_out([source_of(file) for file in files], arguments.map)
 
 
 class _Together(argparse.Action):

@@ -14,7 +14,7 @@ from mlscale.files import only_writer, parse_json_object
 if TYPE_CHECKING:
     from mlscale.progress import Progress
 
-_NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx")
+_NOT_WRITTEN = (".xlsx", ".xls", ".ods", ".pdf", ".docx", ".gz", ".bz2", ".xz")
 _ENDINGS = {"csv": (".csv",), "json": (".json",), "parquet": (".parquet", ".pq")}
 
 

@@ -152,7 +152,7 @@ def use_and_sources(
 
     Raises InputError on a GPU whose peaks are not known.
     """
-    device = device_with_peaks(profiles.device)
+    device = device_with_peaks(profiles.device, profiles.base.cu_count)
     numbers: dict[str, Floats] = {}
     sources: dict[str, tuple[str, ...]] = {}
     unknown = np.full(len(profiles.kernels), np.nan)
@@ -218,18 +218,18 @@ def check_traffic_of_training(profiles: Profiles) -> None:
         )
 
 
-def device_with_peaks(key: str) -> Device:
+def device_with_peaks(key: str, cu_count: float | None = None) -> Device:
     """The device of that name. Raises InputError, with what would have to be known, without one."""
-    if lack := lack_of_peaks(key):
+    if lack := lack_of_peaks(key, cu_count):
         raise InputError(lack)
     return load_device(key)
 
 
-def lack_of_peaks(key: str) -> str:
+def lack_of_peaks(key: str, cu_count: float | None = None) -> str:
     """What would have to be known of a GPU whose peaks are not; empty where they are."""
     if key in device_keys():
         return ""
-    if possible := devices_named(key):
+    if possible := devices_named(key, cu_count) or devices_named(key):
         return (
             f"'{key}' may be {' or '.join(possible)}; of an export name one with "
             f"{parameter('device')}, of a table with {parameter('columns', {'device': 'KEY'})}"

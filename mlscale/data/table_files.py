@@ -128,8 +128,10 @@ def read_table(
     file = Path(file) if isinstance(file, str) else file
     if isinstance(file, Path) and is_parquet(file):
         return _checked(_read_parquet(file, needs, columns, leaves_texts))
-    table = read_csv(file, needs=needs, columns=columns, leaves_texts=leaves_texts)
-    beside = Path(table.source).with_suffix(".meta.json")
+    held = hold(file)
+    table = read_csv(held, needs=needs, columns=columns, leaves_texts=leaves_texts)
+    plain = held.path.with_suffix("") if held.packer else held.path
+    beside = plain.with_suffix(".meta.json")
     if beside.is_file():
         table.metadata.update(parse_json_object(read_bytes(beside), str(beside)))
     return _checked(table)
@@ -410,13 +412,11 @@ def _csv_by_arrow(
     types = {name: word if name in words else number for name in header if not _is_index(name)}
     try:
         cells = arrow_csv.ConvertOptions(
-            column_types=types,
-            include_columns=[*types],
-            null_values=[""],
-            strings_can_be_null=False,
+            column_types=types, include_columns=[*types], null_values=[""]
         )
         rows = arrow_csv.ReadOptions(column_names=header, skip_rows=header_lines)
-        arrow = arrow_csv.read_csv(held.open(), rows, convert_options=cells)
+        with held.open() as file:
+            arrow = arrow_csv.read_csv(file, rows, convert_options=cells)
     except pa.ArrowInvalid:
         return None
     with held.open() as file:

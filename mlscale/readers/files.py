@@ -312,14 +312,15 @@ def open_file(file: Path | HeldFile, progress: ByteProgress = no_progress) -> Sh
     if path.suffix == ".mlscale":
         named = parameter("model")
         raise InputError(f"{path}: is a model; name it before the files, or with {named}")
-    if mark.startswith(_PACKED):
+    is_database = mark.startswith(b"SQLite format 3\0")
+    if mark.startswith(_PACKED) or (is_database and held.packer):
         raise InputError(f"{path}: is compressed; unpack it first")
-    if mark.startswith(b"SQLite format 3\0"):
+    if is_database:
         with opened_database(path) as database:
             tables = tables_of(database)
         kind = next((k for k in registry.READERS if k.tables and _any(tables, k.tables)), None)
         return Sheet(held, kind) if kind else None
-    if held.packer or _JSON.match(mark):
+    if _JSON.match(mark):
         kind = _kind_of_json(held)
         return Sheet(held, kind, progress=progress) if kind else None
     encoding = "utf-16" if mark[:2] in _UTF_16 else "utf-8-sig"
@@ -330,7 +331,7 @@ def is_benchmark(file: Path | HeldFile) -> bool:
     """Whether a path is a file with a result of a server benchmark, which is JSON."""
     with suppress(InputError):
         held = hold(file)
-        kind = _kind_of_json(held) if (held.packer or _JSON.match(held.head[:64])) else None
+        kind = _kind_of_json(held) if _JSON.match(held.head[:64]) else None
         return kind is not None and kind.is_benchmark
     return False
 
@@ -370,10 +371,7 @@ def _open_text(file: HeldFile, encoding: str, progress: ByteProgress) -> Sheet |
 def _kind_of_json(file: HeldFile) -> Kind | None:
     head = b"".join(islice(file.pieces(), _HEAD // PIECE))
     fitting = (k for k in registry.READERS if k.json and f'"{k.json}"'.encode() in head)
-    kind = next(fitting, None)
-    if file.packer and (kind is None or kind.is_log):
-        raise InputError(f"{file.path}: is compressed; unpack it first")
-    return kind
+    return next(fitting, None)
 
 
 def _chunks(file: HeldFile, encoding: str, progress: ByteProgress) -> Iterator[tuple[bytes, int]]:

@@ -224,15 +224,14 @@ def _new_ids(launches: Block, names: Mapping[str, str], came: set[Any]) -> list[
 def _read_machine(sheet: Sheet, facts: Facts) -> Iterator[Launches]:
     """What rocprof-compute's sysinfo.csv says of the GPU; no launch."""
     facts.is_machine = True
-    numbers = ("cu_per_gpu", "max_mclk", "num_xcd")
+    numbers = ("cu_per_gpu", "max_mclk", "max_sclk", "num_xcd")
     for block in sheet.blocks(dict.fromkeys(["gpu_arch", "gpu_model", *numbers], str)):
         counts = block.numbers("cu_per_gpu")
         models = block.cells("gpu_model") if "gpu_model" in block else [""] * len(block)
         for chip, count, model in zip(block.cells("gpu_arch"), counts, models, strict=True):
             facts.note("chip", [gpu_name(model.partition("_")[0], chip, float(count))])  # MI300X_A1
-        for fact, column in zip(
-            ("cu_count", "memory_limit_mhz", "xcd_count"), numbers, strict=True
-        ):
+        facts_told = ("cu_count", "memory_limit_mhz", "engine_limit_mhz", "xcd_count")
+        for fact, column in zip(facts_told, numbers, strict=True):
             if column in block:
                 facts.note(fact, block.numbers(column))
     yield from ()

@@ -121,10 +121,10 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     how = {axis: _by_what(seen, axis) for axis in launches}
     check("launch clocks", source, launches, base, how)
     unknown = [axis for axis in AXES if axis not in known]
-    if key is None or unknown:
-        raise InputError(_request(source, key, unknown, _mean(seen, "engine_limit_mhz")))
     if note:
         warn("G03", f"{source}: {note}")
+    if key is None or unknown:
+        raise InputError(_request(source, key, unknown, _mean(seen, "engine_limit_mhz")))
     config = HardwareConfig(int(known["cu_count"]), known["engine_mhz"], known["memory_mhz"])
     setup = Setup(key, config, dict(base), observed, dies)
     _warn_of_clocks(source, setup)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.datasets import input_file
-from mlscale.data.table import Table
-from mlscale.data.table_files import csv_header, is_parquet, is_tidy, read_table
+from mlscale.data.table import Table, divided
+from mlscale.data.table_files import csv_header, is_parquet, is_tidy, parquet_file, read_table
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, HeldFile, hold, no_progress
 from mlscale.parameters import command, parameter
+from mlscale.text import did_you_mean
 
 if TYPE_CHECKING:
     from mlscale.readers.files import Sheet
@@ -77,7 +78,8 @@ class Source:
     def table_columns(self, columns: Columns = NO_COLUMNS) -> set[str]:
         """The columns of its tidy table, in our names too. Raises InputError."""
         if is_parquet(self.path):
-            return {*self.table(columns).columns}
+            with parquet_file(self.path) as parquet:
+                return {*parquet.schema_arrow.names, *columns}
         return {*csv_header(self.file), *columns}
 
     @cached_property
@@ -161,6 +163,16 @@ def with_sysinfo(sources: Sequence[Source]) -> list[Source]:
         *sources,
         *(Source(str(path)) for path in beside if path.is_file() and path not in given),
     ]
+
+
+def check_left_out(sources: Sequence[Source], columns: Columns) -> None:
+    """Raise InputError on a column to leave out that no table has."""
+    left_out, _ = divided(columns)
+    tables = [one for one in sources if one.is_file and one.is_table(columns)] if left_out else []
+    present = {name for table in tables for name in table.table_columns()}
+    for name in sorted(left_out - present) if tables else ():
+        hint = did_you_mean(name, present)
+        raise InputError(f"{tables[0]}: the mapping {name}=: there is no column '{name}'{hint}")
 
 
 def source_of(file: "Path | str | Source") -> Source:

@@ -36,6 +36,7 @@ class TestList:
             assert "no GPU of the table matches" in cli.refused("devices", "list", pattern)
             return
         rows = cli("devices", "list", pattern).splitlines()[1:-1]
+        assert cli("devices", pattern).splitlines()[1:-1] == rows
         assert [row.split()[0] for row in rows] == keys
         [row] = [row for row in rows if row.split()[0] == "h100-pcie"]
         assert row.split()[-6:] == ["114", "210-1755", "1593", "2000", "350", "W"]

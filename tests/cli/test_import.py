@@ -213,6 +213,11 @@ def test_a_folder_of_rocprof_compute_says_its_gpu(
     folder = data_folder / "cases4/23-rocprof-compute-folder"
     told = cli("import", folder / name, "--base", "engine=1700", "-o", tmp_path / "t.csv")
     assert "3 launches (means) on gfx90a at cu=104,engine=1700,memory=1600" in told
+    *_, warning, error = cli.ended(2, "advise", folder / name)[1].splitlines()
+    assert "'gfx90a' may be mi210 or mi250-gcd; " in warning
+    assert error.endswith("with what the GPU was set to (engine at most 1700)")
+    said = cli.ended(2, "advise", folder / name, "--base", "engine=1700")[1]
+    assert "error: 'gfx90a' may be mi210 or mi250-gcd; " in said
 
 
 def test_every_real_file_is_read_or_refused_in_one_line(

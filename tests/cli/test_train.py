@@ -134,6 +134,17 @@ def test_words_and_rows_without_a_clock_are_left_out_and_results_named(cli: Cli)
     assert "T09: t.csv: 1 row without a clock left out, the first is row 2\n" in told[0][1]
 
 
+def test_a_column_to_leave_out_is_in_one_of_the_tables(cli: Cli, table: Path) -> None:
+    other = tidy.write_csv(Path("u.csv"), [{**row, "stores": 1.0} for row in tidy.rows()])
+    cli("train", table, *GIVEN, "--predictor", "nearest")
+    predict = ("predict", MODEL, table)
+    for given in (predict, ("train", table, *GIVEN), ("study", "errors", table)):
+        said = cli.refused(*given, "--map", "store=")
+        assert said.endswith("t.csv: the mapping store=: there is no column 'store'")
+    for name, why in (("store", "did you mean 'stores'?"), ("stores", "cannot use further")):
+        assert why in cli.refused(*predict, "--also", other, "--map", f"{name}=")
+
+
 def test_the_file_is_the_same_whatever_its_name(cli: Cli, table: Path) -> None:
     """It keeps the command, without folders and its own name."""
     for name in ("one", "two"):

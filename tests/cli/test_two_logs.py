@@ -3,6 +3,7 @@
 The logs are made by tests/synthetic/two_logs.py; what they hold, and all bounds, are by hand.
 """
 
+import lzma
 import re
 from pathlib import Path
 
@@ -37,6 +38,13 @@ class TestAnswers:
     def test_the_first_may_be_a_table_of_its_log(self, cli: Cli, fast: Path, slow: Path) -> None:
         by_table = cli.json("advise", imported(cli, fast), "--also", slow)
         assert by_table["answer"] == cli.json("advise", fast, "--also", slow)["answer"]
+
+    def test_they_may_be_compressed(self, cli: Cli, fast: Path, slow: Path) -> None:
+        packed = [file.with_suffix(".csv.xz") for file in (fast, slow)]
+        for file, name in zip((fast, slow), packed, strict=True):
+            name.write_bytes(lzma.compress(file.read_bytes()))
+        by_packed = cli.json("advise", packed[0], "--also", packed[1])
+        assert by_packed["answer"] == cli.json("advise", fast, "--also", slow)["answer"]
 
     @pytest.mark.parametrize("engine_mhz", [400, 1500])
     def test_where_is_asked_changes_no_answer(

@@ -5,9 +5,12 @@ hand: tidy.rows() counts 1, 2, 3, 4 ms over engine x memory, 101 to 104 W, and 1
 the second kernel.
 """
 
+import bz2
 import csv
+import gzip
 import io
 import json
+import lzma
 import math
 import subprocess
 import sys
@@ -26,7 +29,7 @@ from hypothesis import strategies as st
 from synthetic.dvfs import rows as dvfs_rows
 from synthetic.tidy import refused, rows, same_bits, write_csv, write_parquet
 
-from mlscale import DataWarning, HardwareConfig, Measurements, read, read_profiles, train
+from mlscale import DataWarning, HardwareConfig, Measurements, files, read, read_profiles, train
 from mlscale.data import table_files
 from mlscale.data.column_names import source_meant
 from mlscale.data.fleet import Fleet, row_groups
@@ -35,6 +38,7 @@ from mlscale.data.table_files import read_table, table_from_frame, write_table
 from mlscale.errors import InputError
 
 ONE = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
+PACKERS = (gzip, bz2, lzma)
 both_kinds = pytest.mark.parametrize("suffix", ["csv", "parquet"])
 
 
@@ -67,10 +71,17 @@ class TestCsv:
             b",kernel,x,y\n0,a,1,-\n1,b,2,.5\n2,c,-3e5,0\n",
             b'"","kernel","x","y"\n"0","a","1",""\n"1","b","2",".5"\n"2","c","-3e5","0"\n',
             b"Unnamed: 0,kernel,x,y\nI a,a,1,N/A\nI b,b,2,.5\nI c,c,-3e5,0\n",
+            *(module.compress(b"kernel,x,y\na,1,\nb,2,.5\nc,-3e5,0\n") for module in PACKERS),
         ],
-        ids=["plain", "bom", "crlf", "blanks", "blank lines", "index", "quoted", "two indices"],
-    )
-    def test_is_read_alike_however_it_was_saved(self, tmp_path: Path, content: bytes) -> None:
+        ids=["plain", "bom", "crlf", "blanks", "blank lines", "index", "quoted", "two indices",
+             "gz", "bz2", "xz"],
+    )  # fmt: skip
+    @pytest.mark.parametrize("held", [4 << 20, 16], ids=["short", "long"])
+    def test_is_read_alike_however_it_was_saved(
+        self, tmp_path: Path, content: bytes, held: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(files, "HELD", held)  # bytes of a file that is opened once
+        monkeypatch.setattr(files, "PIECE", held // 2)
         table = read_table(csv_file(tmp_path, content))
         assert table.columns == ("kernel", "x", "y")
         assert table.text["kernel"] == ["a", "b", "c"]
@@ -309,6 +320,8 @@ class TestMetadata:
         in_schema = pq.read_schema(tmp_path / "t.parquet").metadata[b"mlscale"]
         assert json.loads(beside) == json.loads(in_schema) == ONE.metadata
         assert not (tmp_path / "t.meta.json").exists()
+        (tmp_path / "t.v1.csv.gz").write_bytes(gzip.compress((tmp_path / "t.v1.csv").read_bytes()))
+        assert read_table(tmp_path / "t.v1.csv.gz").metadata == ONE.metadata
 
     def test_damaged(self, tmp_path: Path) -> None:
         path = write_csv(tmp_path / "t.csv", rows())

@@ -122,7 +122,7 @@ def test_a_machine_without_launches(data_folder: Path) -> None:
     assert not run.groups
     assert run.facts.seen == {
         "chip": {"MI300X": 1}, "cu_count": {304: 1}, "memory_limit_mhz": {1300: 1},
-        "xcd_count": {8: 1},
+        "engine_limit_mhz": {2100: 1}, "xcd_count": {8: 1},
     }  # fmt: skip
 
 

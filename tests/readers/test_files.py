@@ -111,7 +111,7 @@ class TestOpen:
             (b"name,mean\nk,5\n", "row 1: a made summary is not read"),
             (b"id,name\0", "is not text; export the profiler's report as CSV"),
             (b"PK\x03\x04", "is compressed; unpack it first"),
-            (gzip.compress(b"id,name,value\n", mtime=0), "is compressed; unpack it first"),
+            (gzip.compress(b"SQLite format 3\0", mtime=0), "is compressed; unpack it first"),
             *(
                 (packed[:-9], "cannot be unpacked")
                 for packed in (
