@@ -161,7 +161,8 @@ def choices(
     )
     configs = list(configs)
     changed = {config: _differing(config, base_config) for config in set(configs)}
-    return [Choice(*row, changed[row[0]]) for row in zip(configs, *columns, strict=True)]
+    changes = [changed[config] for config in configs]
+    return [Choice(*row) for row in zip(configs, *columns, changes, strict=True)]
 
 
 def _known(values: Floats) -> list[float | None]:

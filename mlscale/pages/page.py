@@ -267,10 +267,7 @@ def _list(lines: Sequence[str]) -> str:
 
 
 def _plain_kernels(answer: PlainAnswer, documented: Sequence[Row]) -> str:
-    """The kernels at the answer, or a server's clocks, as a plain table.
-
-    documented: the kernels' rows in the answer's document.
-    """
+    """The kernels, with their rows of the document, at the answer, or a server's clocks."""
     rows = [["kernel", "% of run", "time", "energy"]]
     for kernel, row in zip(answer.kernels, documented, strict=True):
         at = kernel.in_run
