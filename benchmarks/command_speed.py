@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,14 @@ def write_many_kernels(profile: Path, count: int = KERNELS) -> None:
     write_table(Table("many", text, numbers, table.metadata), profile)
 
 
+def best_of(what: str, command: Sequence[str | Path]) -> Iterator[Row]:
+    """The least seconds of KERNEL_RUNS, of the clock and of the processor."""
+    runs = [by_command(*command) for _ in range(KERNEL_RUNS)]
+    best, processor = map(min, zip(*runs, strict=True))
+    yield Row(what, f"{best:.1f} s")
+    yield Row("  processor seconds", f"{processor:.1f} s")
+
+
 def rows() -> Iterator[Row]:
     """The medians, their ratio, and the heavy modules that were imported."""
     runs: dict[str, list[float]] = {name: [] for name in COMMANDS}
@@ -72,14 +80,10 @@ def rows() -> Iterator[Row]:
         for name in ("many.csv", "many.parquet"):
             output = str(Path(folder) / f"predicted-{name}")
             command = [*COMMANDS[OURS][:-1], str(profile), "-o", output]
-            runs_of_it = [by_command(*command) for _ in range(KERNEL_RUNS)]
-            best, processor = map(min, zip(*runs_of_it, strict=True))
             what = f"{KERNELS} kernels, 48 configurations, to {Path(name).suffix}"
-            yield Row(what, f"{best:.1f} s")
-            yield Row("  processor seconds", f"{processor:.1f} s")
+            yield from best_of(what, command)
         for count in ADVISED:
             write_many_kernels(profile, count)
             for words in (("advise",), ("report", "-o", Path(folder) / "page.html")):
                 command = [sys.executable, "-m", "mlscale", *words, profile]
-                best = min(by_command(*command).wall_s for _ in range(KERNEL_RUNS))
-                yield Row(f"mlscale {words[0]}, {count} kernels", f"{best:.1f} s")
+                yield from best_of(f"mlscale {words[0]}, {count} kernels", command)

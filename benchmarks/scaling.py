@@ -70,6 +70,8 @@ def measure(who: str, count: int, shape: tuple[int, int, int]) -> dict[str, floa
     if who == "peer":
         _, fit = timed(lambda: fit_peer(data, profiles.counters.astype(np.float32)))
         return {"fit": fit.wall_s, "peak": peak_mib()}
+    import torch  # noqa: F401, which the first fit imports: the peer's parts are there too
+
     wu = Wu(features="table2", clusters=CLUSTERS, seed=SEED)
     model, fit = timed(lambda: wu.fit(data, base))
     _, predict = timed(lambda: model.predict(profiles))

@@ -95,9 +95,10 @@ def short_names(names: Sequence[str], longest: int = 32) -> dict[str, str]:
         if len(text) > longest or times[text] > 1:
             families.setdefault(text[: longest // 3], []).append(name)
     for family in families.values():
-        common = set.intersection(*(set(_words(name)) for name in family))
+        words_of = {name: dict.fromkeys(_words(name)) for name in family}
+        common = set.intersection(*map(set, words_of.values()))
         for name in family:
-            words = list(dict.fromkeys(word for word in _words(name) if word not in common))
+            words = [word for word in words_of[name] if word not in common]
             while len(words) > 1 and sum(map(len, words)) + len(words) > longest * 2 // 3:
                 words.pop()
             differing = shortened("…".join(words), longest * 2 // 3)

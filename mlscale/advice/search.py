@@ -160,8 +160,9 @@ def choices(
         _ends(energy_mj),
     )
     configs = list(configs)
-    changed = (_differing(config, base_config) for config in configs)
-    return [Choice(*row) for row in zip(configs, *columns, changed, strict=True)]
+    changed = {config: _differing(config, base_config) for config in set(configs)}
+    changes = [changed[config] for config in configs]
+    return [Choice(*row) for row in zip(configs, *columns, changes, strict=True)]
 
 
 def _known(values: Floats) -> list[float | None]:

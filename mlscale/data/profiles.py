@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -140,7 +141,7 @@ class Profiles(Guided):
         """Whether no kernel was profiled."""
         return not self.with_counters.any()
 
-    @property
+    @cached_property
     def with_counters(self) -> Mask:
         """Which kernels have any counter, (K,)."""
         columns = [name not in OF_LAUNCH for name in self.counter_names]

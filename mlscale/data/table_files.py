@@ -530,9 +530,10 @@ def _read_parquet(
     left_out, columns = divided(columns)
     words = {*IDENTITY, *_words_of(columns)}
     with parquet_file(path) as parquet:
-        rows, schema = parquet.metadata.num_rows, parquet.schema_arrow
-        names = [name for name in schema.names if name not in left_out]
+        facts, schema = parquet.metadata, parquet.schema_arrow
+        rows, names = facts.num_rows, [name for name in schema.names if name not in left_out]
         most = min(_LARGEST_BYTES, max(MOST_UNPACKED, MOST_TIMES * path.stat().st_size))
+        said = sum(facts.row_group(n).total_byte_size for n in range(facts.num_row_groups))
         bytes_, parts = 8 * rows * len(names), dict[str, Any]()
         if not rows:
             raise InputError(f"{path}: has no rows")
@@ -541,10 +542,10 @@ def _read_parquet(
         texts = {name for name in coded if leaves_texts and _may_be_text(name, columns)}
         _require_kinds(path, schema, [name for name in names if name not in texts], words)
         for name in names:
-            if bytes_ <= most:
+            if max(bytes_, said) <= most:
                 parts[name] = parquet.read([name], use_threads=False)[name]
                 bytes_ += parts[name].nbytes
-        if bytes_ > most:
+        if max(bytes_, said) > most:
             told = f"{path}: unpacks to {rows} rows x {len(names)} columns, more than"
             raise InputError(f"{told} {most / (1 << 30):.3g} GiB; is it a table of kernels?")
         left = [name for name in parts if name in texts - words and _are_words(_cells(parts[name]))]
@@ -587,8 +588,7 @@ def read_row_group(
     import pyarrow as pa
 
     where, words = f"{path}: row group {number}", {*IDENTITY, *_words_of(columns)}
-    sparing = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
-    with parquet_file(path, where, **sparing) as parquet:
+    with parquet_file(path, where, pre_buffer=False, buffer_size=_BUFFER_BYTES) as parquet:
         _require_kinds(path, parquet.schema_arrow, names or parquet.schema_arrow.names, words)
         above = sum(parquet.metadata.row_group(group).num_rows for group in range(number))
         for batch in parquet.iter_batches(most, [number], names):

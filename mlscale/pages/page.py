@@ -36,7 +36,7 @@ from mlscale.data.devices import known_device
 from mlscale.errors import InputError
 from mlscale.notes import Note
 from mlscale.pages.surfaces import deflated, surfaces
-from mlscale.text import counted, number, rounded, share_in_percent, short_names
+from mlscale.text import counted, number, rounded, share_in_percent
 
 if TYPE_CHECKING:
     from mlscale.advice.server import Estimate, ServerAdvice
@@ -65,8 +65,9 @@ def page(runs: Sequence[PlainAnswer], measured: Sequence[Row] = ()) -> str:
     policy = _POLICY.format(script=_hash(script), style=_hash(style))
     title = escape(_visible(f"mlscale: {runs[0].name}"))
     heads = "".join(_head(run, place) for place, run in enumerate(runs))
-    tables = "".join(map(_plain_kernels, runs))
     rows = [_run(run, () if place else measured) for place, run in enumerate(runs)]
+    shown = zip(runs, rows, strict=True)
+    tables = "".join(_plain_kernels(run, row["document"]["kernels"]) for run, row in shown)
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -265,15 +266,14 @@ def _list(lines: Sequence[str]) -> str:
     return f"<ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>"
 
 
-def _plain_kernels(answer: PlainAnswer) -> str:
-    """The kernels at the answer, or a server's clocks, as a plain table."""
+def _plain_kernels(answer: PlainAnswer, documented: Sequence[Row]) -> str:
+    """The kernels, with their rows of the document, at the answer, or a server's clocks."""
     rows = [["kernel", "% of run", "time", "energy"]]
-    short = short_names([kernel.name for kernel in answer.kernels])
-    for kernel in answer.kernels:
+    for kernel, row in zip(answer.kernels, documented, strict=True):
         at = kernel.in_run
         changes = (at.slowdown_percent, at.energy_percent) if at else (None, None)
         share = share_in_percent((kernel.share_percent or 0) / 100)
-        rows.append([short[kernel.name], share, *map(_change, changes)])
+        rows.append([row["short"], share, *map(_change, changes)])
     where = "Between the measured clocks" if answer.server else "At the answer"
     if server := answer.server:
         rows = [

@@ -286,7 +286,7 @@ def _converted(column: Any, kind: type) -> Labels | NDArray[Any]:
 def _without_thousands(column: Any) -> Any:
     """Whole numbers without the commas between their thousands; None of what is written otherwise.
 
-    A tenth of the time that the pattern of thousands takes.
+    A fifth of the time of the pattern of thousands; np.compress takes a third of that of a mask.
     """
     import pyarrow as pa
 
@@ -297,18 +297,18 @@ def _without_thousands(column: Any) -> Any:
         return column
     widths, ends = np.diff(offsets), offsets[1:] - offsets[0]
     counts = widths >> 2
-    total = counts.sum()
+    total, most = counts.sum(), counts.max()
     are_thousands = (
         np.count_nonzero(is_comma) == total
         and np.count_nonzero(text - ord("0") > 9) == total  # wraps round: all that is no digit
         and ((widths & 3 > 0) | (widths == 0)).all()
-        and (text[(ends - widths)[counts > 0]] != ord("0")).all()
-        and all(is_comma[ends[counts >= n] - 4 * n].all() for n in range(1, counts.max() + 1))
+        and (text[np.compress(counts > 0, ends - widths)] != ord("0")).all()
+        and all(is_comma[np.compress(counts >= n, ends) - 4 * n].all() for n in range(1, most + 1))
     )
     if not are_thousands:
         return None
     offsets = np.append(0, ends - np.cumsum(counts)).astype(np.int32)
-    content = [None, *map(pa.py_buffer, (offsets, text[~is_comma]))]
+    content = [None, *map(pa.py_buffer, (offsets, np.compress(~is_comma, text)))]
     return pa.Array.from_buffers(pa.string(), len(column), content)
 
 

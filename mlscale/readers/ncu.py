@@ -269,13 +269,14 @@ def _new_ids(block: Block, seen: set[str]) -> list[str]:
     """A name of each launch. Raises InputError where one came before: its rows stand apart."""
     numbers = zip(block.cells("Process ID"), block.whole_numbers("ID"), strict=True)
     ids = [f"{process}:{number}" for process, number in numbers]
-    if len(set(ids)) < len(ids) or not seen.isdisjoint(ids):
+    new = set(ids)
+    if len(new) < len(ids) or not seen.isdisjoint(new):
         row = next(n for n, launch in enumerate(ids) if launch in seen or launch in ids[:n])
         raise InputError(
             f"{block.where(row)}: launch {ids[row].partition(':')[2]} appears twice; give "
             "the page of one report as ncu writes it, unsorted, one report per file"
         )
-    seen.update(ids)
+    seen |= new
     return ids
 
 

@@ -664,3 +664,8 @@ def test_a_parquet_file_is_unpacked_to_a_bound(
     monkeypatch.setattr(table_files, "_LARGEST_BYTES", 1 << 20)
     with refused("unpacks to 100000 rows x 2 columns, more than 0.000977 GiB; is it a table"):
         read_table(path)
+    names = pa.array(["a", "b" * (2 << 20)])  # its pages say that they are 2 MiB
+    pq.write_table(pa.table({"kernel": names, "time_ms": [1.0, 2.0]}), path)
+    with monkeypatch.context() as patched, refused("2 rows x 2 columns, more than 0.000977 GiB"):
+        patched.setattr(pq.ParquetFile, "read", None)  # is not called
+        read_table(path)
