@@ -316,7 +316,7 @@ class Tuner:
     # The plan.
 
     def _lead(self) -> Steps:
-        if self._choice_mhz is not None:  # of an earlier epoch
+        if self._choice_mhz is not None:  # chosen in an earlier epoch
             yield from self._hold(self._choice_mhz)
             self._end_search()
         else:

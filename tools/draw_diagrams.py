@@ -58,7 +58,7 @@ WU_KERNELS = (  # that the picture of Wu et al. shows, and what each is called t
     ("matrixtranspose.matrixTranspose.w768", "transpose"),
 )
 NEW, AT = "bicg.bicgKernel2.2048x16", (16, 800, 700)  # the kernel held out, and its profile
-STOPS = ((32, 800, 700), (32, 1000, 700), (32, 1000, 400))  # of the walk from there
+STOPS = ((32, 800, 700), (32, 1000, 700), (32, 1000, 400))  # the walk from there
 STEPS = (("CUs", "16 to 32"), ("engine MHz", "800 to 1000"), ("memory MHz", "700 to 400"))
 MATRIX_KEY = "Steps of memory | of engine clock; blue: time falls"
 WU_TITLES = (

@@ -299,7 +299,7 @@ def told(cli: Cli, words: str) -> tuple[int, str]:
     made_gpu().special(gpus=2, serves="--for" in words)
     try:
         status = main(shlex.split(words.replace("H100", H100).removeprefix("mlscale ")))
-    except SystemExit as stopped:  # of --help
+    except SystemExit as stopped:  # --help exits
         status = int(str(stopped.code))
     return status, " ".join("".join(cli.capsys.readouterr()).split())
 
@@ -344,7 +344,7 @@ def test_a_hint_is_followed(cli: Cli, inputs: Path, hint: dict[str, str]) -> Non
 # Which messages there are, by the source.
 
 OWN = set().union(*map(options_of, COMMANDS))
-FOREIGN = (  # of vLLM, of profilers, of monitors, and of others
+FOREIGN = (  # options of vLLM, profilers, monitors and others
     *("request-rate", "save-detailed", "save-result", "max-concurrency", "ignore-eos"),
     *(
         "metric-percentiles",
@@ -476,7 +476,7 @@ def test_every_option_and_command_in_a_message_exists() -> None:
     lacking = [
         (file, name)
         for file, text in MESSAGES
-        if not file.startswith(("advice/commands", "collect/recording", "sensors/"))  # of others
+        if not file.startswith(("advice/commands", "collect/recording", "sensors/"))  # others
         for name in (*re.findall(OPTION, text), *re.findall(r"'mlscale ([a-z]+)\b", text))
         if name not in known and name not in COMMANDS
     ]

@@ -102,7 +102,7 @@ ADVISE = {
     "advise ncu.csv --max-power 500": "needs power: the profile has no power_w; give --power",
     "advise nuc.csv": "nuc.csv: cannot be read: No such file or directory; did you mean 'ncu.csv'",
     "advise unkown.csv": "No such file or directory; did you mean 'unknown.csv'?",
-    "advise h100-by-hnd.csv": "did you mean 'h100-by-hand.csv'?",  # of those that ship
+    "advise h100-by-hnd.csv": "did you mean 'h100-by-hand.csv'?",  # a shipped one
     "advise people.csv": "people.csv: unrecognised file; its columns 'name', 'age'",
     f"advise no-times.csv {AT}": "has no times for 2 kernels ('triad(",
     f"advise no-traffic.csv --model kernels {AT}": "the model needs the DRAM traffic: ncu's --sect",

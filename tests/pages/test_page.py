@@ -203,7 +203,7 @@ class TestTheFile:
         assert "<!--" not in text
         assert text.count("</script>") == 2
         assert not re.search("[\u2028\u202e\x07]", text)
-        assert "\\u2028\\u202e\\x07" in text  # of the head
+        assert "\\u2028\\u202e\\x07" in text  # in the head
         [carried] = runs_of(text)
         assert carried["name"] == Path(HOSTILE).name
         names = {kernel["kernel"] for kernel in carried["document"]["kernels"]}

@@ -21,7 +21,7 @@ from mlscale.data.surfaces import (
 from mlscale.papers.wang_chu import max_overlap_factor, predict_time_factor, predict_time_ms
 from mlscale.papers.wang_chu_inputs import GpuParameters, derive_inputs, load_gpu, specification_gpu
 
-pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # of what it cannot see
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # on missing inputs
 
 # The kernels of the paper's Table VI that the authors' table has.
 TABLE_VI = (

@@ -25,7 +25,7 @@ from mlscale.studies.study import study
 
 MID = made.GRID.mid
 QUANTITIES = ("time", "power")
-GROUPS = np.repeat(np.arange(len(made.LAWS)), 3)  # of the kernels that made.measurements() gives
+GROUPS = np.repeat(np.arange(len(made.LAWS)), 3)  # for made.measurements()
 
 
 def truth(measurements: Measurements, quantity: str, base: HardwareConfig) -> np.ndarray:
