@@ -363,7 +363,7 @@ FOREIGN = (  # options of vLLM, profilers, monitors and others
 NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows them
     "the help, or other tools' commands": [
         "examples",
-        "mlscale: a GPU program at every clock",
+        "mlscale: choose a GPU's clock",
         "profiles and logs are written by",
         "[options] -- CMD",
         "more options: {} --help all",
@@ -386,16 +386,19 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "--cu-counts {}: {} has {} CUs",
         "so 'bottleneck' does not apply",
         "measure an undivided GPU",
+        "no log can be written there",
     ],
     "told elsewhere: to a call from Python, while a terminal waits": [
         "give each result its log, in pairs",
         "profile new kernels there, or give --base",
         "checking it on held-out applications",
     ],
-    "needs what was interrupted, a fleet or a cluster; their own tests resume": [
+    "needs what was interrupted or damaged, a fleet or a cluster; their own tests resume": [
         "continue with --resume",
         "the results of a fleet are Parquet files",
+        "whose size does not matter",
         "leave such kernels out with --profiled-only",
+        "train it again: mlscale train TABLE",
         "install them with: pip install distributed",
     ],
     "its own test follows it": ["that reading is not used: {}; leave engine out"],

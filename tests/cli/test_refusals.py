@@ -84,7 +84,7 @@ COMMANDS = {
     "devices show nothing.json": "nothing.json: cannot be read",
     "datasets show p10": "no data set 'p10'; available: wang-chu-gtx980, ~; is 'p100' meant?",
     "explain G3": "there is no code 'G3'; did you mean 'G03'?",
-    "show t.csv": "is not a whole mlscale model file",
+    "show t.csv": "is a table or log, not an mlscale model",
     "demo -o t.csv": "t.csv: is a file;",
 }
 SERVED = "advise bench-1980.json log-1980.csv --also bench-1320.json log-1320.csv"
