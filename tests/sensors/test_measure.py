@@ -148,11 +148,7 @@ class TestOneRun:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGXCPU])
     def test_a_signal_before_the_program_ends_with_its_status(
-        self,
-        gpu: MadeGpu,
-        capsys: Capture,
-        monkeypatch: pytest.MonkeyPatch,
-        number: signal.Signals,
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
     ) -> None:
         """Sent while a driver is asked; nothing is left."""
 
@@ -329,10 +325,7 @@ class TestWhatIsAmiss:
             ),
             (("--max-slowdown", "5", *JOB), "--max-slowdown needs --two-clocks"),
             (("--repeat", "2", "--for", "1s"), "--repeat needs a program to run, not --for"),
-            (
-                ("--two-clocks", "--gpu", "0,1", *JOB),
-                "no GPU 1 answers; available: GPU 0 (",
-            ),
+            (("--two-clocks", "--gpu", "0,1", *JOB), "no GPU 1 answers; available: GPU 0 ("),
             (("--gpu", "MIG-12", *JOB), "MIG-12 is a part of a GPU (MIG)"),
             (("-o", ".", *JOB), "-o .: is a folder; give the name of a file to write"),
             (("-o", "a/", *JOB), "-o a/: is a folder; give the name of a file to write"),

@@ -48,10 +48,7 @@ def law_values(law: tuple[float, float, float], quantity: str) -> dict[str, np.n
     cu, engine, memory = law if quantity == "time" else (-0.5 * power for power in law)
     by_memory = np.tile(steps(made.GRID.memory_mhz, memory), len(made.GRID.engine_mhz))
     by_engine = np.repeat(steps(made.GRID.engine_mhz, engine), len(made.GRID.memory_mhz))
-    return {
-        "clocks": np.concatenate([by_memory, by_engine]),
-        "cu": steps(made.GRID.cu_count, cu),
-    }
+    return {"clocks": np.concatenate([by_memory, by_engine]), "cu": steps(made.GRID.cu_count, cu)}
 
 
 @pytest.fixture(scope="module")
