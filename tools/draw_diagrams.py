@@ -348,11 +348,7 @@ def the_run() -> Run:
 def parts() -> str:
     """Readings or counters, a law for each, and one answer."""
     left, right, wide, run = 18, 308, 274, the_run()
-    titles = [
-        (36, "1  What was measured"),
-        (314, "2  The law"),
-        (614, "3  The answer"),
-    ]
+    titles = [(36, "1  What was measured"), (314, "2  The law"), (614, "3  The answer")]
     drawn = [words(left, y, title, bold=True, size=20) for y, title in titles]
     drawn += [box(x, 50, wide, 202) + box(x, 328, wide, 224) for x in (left, right)]
     for x in (left + wide / 2, right + wide / 2):
