@@ -14,6 +14,7 @@ _OPTIONS = {  # whose names differ
     "caps": "power-cap",
     "columns": "map",
     "interval_s": "interval",
+    "log": "output",
     "time_ms": "time",
 }
 _SWITCHES = ("each", "extrapolate", "force", "pooled", "profiled_only", "resume", "skip_untimed")

@@ -50,10 +50,8 @@ _ALIKE, _STANDARD_ERRORS, _ROUNDS, _TRIES, _WINDOWS = 0.02, 3.0, 3, 3, 5.5
 _SOME_MEMORY_MHZ = 1000.0  # where no sensor tells; it stays as it is
 _LOCK_KEPT, _AS_FREE, _SAME = 1.03, 0.995, 0.01  # times a clock
 _MOST_SLOWED, _OTHER_S = 1.02, 60.0  # over the ratio of the clocks; how long to wait then
-_OVER, _CHANGED = (
-    0.005,
-    0.1,
-)  # shares of a limit and of the free step's time, beyond which it starts anew
+# Shares of a limit and of the free step's time, beyond which it starts anew.
+_OVER, _CHANGED = 0.005, 0.1
 _LONG_SEARCH_S, _STAYS = 600.0, 2  # times that a search may end in the free clock
 _MEETING_STEPS, _MEETING_S = 20, 300.0
 _MEASURING = ("warming", "measuring", "checking")
@@ -132,7 +130,11 @@ class Ranks:
 
     def __init__(self, torch: Any) -> None:
         self._torch, self._dist = torch, torch.distributed
-        self._group = self._dist.new_group(backend="gloo", timeout=timedelta(seconds=_MEETING_S))
+        most = timedelta(seconds=_MEETING_S)
+        try:
+            self._group = self._dist.new_group(backend="gloo", timeout=most)
+        except RuntimeError as error:  # each rank takes part in making it
+            raise InputError(f"every rank needs a tuner, and one has none ({error})") from None
         self.rank = self._dist.get_rank()
 
     @classmethod
@@ -316,7 +318,7 @@ class Tuner:
     # The plan.
 
     def _lead(self) -> Steps:
-        if self._choice_mhz is not None:  # of an earlier epoch
+        if self._choice_mhz is not None:  # chosen in an earlier epoch
             yield from self._hold(self._choice_mhz)
             self._end_search()
         else:

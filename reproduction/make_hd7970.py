@@ -272,9 +272,7 @@ def make_hd7970(seed: int = 0) -> Measurements:
     )
 
 
-def _draw(
-    random: np.random.Generator,
-) -> tuple[SyntheticKernels, tuple[str, ...], tuple[str, ...]]:
+def _draw(random: np.random.Generator) -> tuple[SyntheticKernels, tuple[str, ...], tuple[str, ...]]:
     """Kernels, their names and their applications: those of Fig. 1, then families in turn."""
     kernels = [{**TYPICAL, **numbers} for numbers in _FIG1.values()]
     names = [f"made.fig1.{shape}" for shape in _FIG1]

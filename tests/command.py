@@ -114,7 +114,7 @@ class Cli:
         """What it wrote on stdout and on stderr; it must end with that status."""
         try:
             found = main([str(word) for word in words])
-        except SystemExit as stopped:  # of --help
+        except SystemExit as stopped:  # --help exits
             found = int(str(stopped.code))
         written = self.capsys.readouterr()
         assert found == status, written.err

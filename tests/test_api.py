@@ -116,6 +116,7 @@ GUESSES = {
     "ms.train(df, 'wu')": "write predictor='wu'",
     "ms.train(df, 'mid', 'wu', n_clusters=4)": "no hyper-parameter 'n_clusters'; write clusters=",
     "ms.Wu(random_state=0)": "no hyper-parameter 'random_state'; write seed=",
+    "ms.Nearest(random_state=0)": "it has quantity, features, neighbours",
     "ms.train(df, 'mid', test_size=0.2)": "write mlscale.cross_validate('wu', table)",
     "ms.cross_validate(data, 'nearest')": "write cross_validate('nearest', tables)",
     "ms.cross_validate('nearest', data, cv=5)": "no option 'cv'; write folds=",

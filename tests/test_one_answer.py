@@ -47,11 +47,7 @@ CASES = {
     "above the limit at higher clocks": lambda: by_hand(1500.0, 650.0),
     "some kernels without counters": lambda: of_a_step(395.0),
 }
-ASKED = [
-    (None, Limits()),
-    ("time", Limits(max_slowdown_percent=5)),
-    ("clock", Limits()),
-]
+ASKED = [(None, Limits()), ("time", Limits(max_slowdown_percent=5)), ("clock", Limits())]
 
 
 @pytest.mark.filterwarnings("ignore")

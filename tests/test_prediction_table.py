@@ -30,7 +30,7 @@ def test_many_parts_are_the_same_as_one(
 ) -> None:
     printed = predict("--format", "csv")
     assert predict("-o", tmp_path / "few.csv") == ""
-    monkeypatch.setattr(prediction_table, "PART", 12)  # of 120: ten parts
+    monkeypatch.setattr(prediction_table, "PART", 12)  # so 120 are ten parts
     assert predict("-o", tmp_path / "many.csv") == ""
     assert (tmp_path / "few.csv").read_text() == printed
     assert (tmp_path / "many.csv").read_text() == printed

@@ -19,7 +19,7 @@ def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     text = (ROOT / "docs" / "reference" / "api" / f"{page}.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mlscale.DataWarning)  # of the profile written by hand
+        warnings.simplefilter("ignore", mlscale.DataWarning)  # the profile written by hand warns
         for code in re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
             exec(compile(code, page, "exec"), names)
     assert names

@@ -60,11 +60,12 @@ def test_no_message_points_to_what_is_not_installed() -> None:
 
 def test_no_option_is_spelled_outside_the_command() -> None:
     """A message names a parameter, which parameters.py spells; other tools' options may stand."""
-    ours = set().union(*map(options_of, COMMANDS))
+    ours = {"-o"}.union(*map(options_of, COMMANDS))
     others = re.compile(r"\b(amd-smi|nsys|nvidia-smi) [^`'\"]*")
+    option = re.compile(r"(?<![\w-])(?:--[a-z][a-z-]*[a-z]|-o(?= [A-Z]{2}))")
     spells = ("cli/", "parameters.py", "advice/commands.py")  # the last: commands of other tools
     found = {
-        path: ours & {*re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", others.sub("", text))}
+        path: ours & {*option.findall(others.sub("", text))}
         for path, text in TEXTS.items()
         if not path.startswith(spells)
     }

@@ -98,7 +98,7 @@ def test_errors_under_caps_and_what_time_a_percent_of_power_costs() -> None:
     assert energy[1] == pytest.approx(100 * (2**0.25 - 1), rel=1e-3)
     assert steepness == pytest.approx([0.25, 0.25], rel=1e-2)
     assert kept.tolist() == [0, 1]
-    assert is_low.tolist() == [1, 0]  # of caps of 80 and 100 W
+    assert is_low.tolist() == [1, 0]  # caps of 80 and 100 W
 
 
 def printed(*parts: str, cache: Path, folder: Path | None) -> str:

@@ -211,7 +211,7 @@ class TestShippedModel:
         assert predictions["time"].values[0][at] == pytest.approx(1.3, rel=0.01)
         assert predictions["power"].values[0][at] == pytest.approx(100 / 180, rel=0.01)
         powers = predictions["power"].values.ravel()
-        assert (np.diff(powers) > 0).all()  # of the same work, more at every higher clock
+        assert (np.diff(powers) > 0).all()  # the same work draws more at every higher clock
 
     def test_is_chosen_by_what_the_profile_tells(self) -> None:
         """One that lacks all counters, as of a trace, is predicted like the others."""

@@ -69,9 +69,7 @@ def test_readings_and_rules() -> None:
 
 def test_zones_and_intervals() -> None:
     def numbers(zone: str, column: str, *quantities: str) -> list[str]:
-        return [
-            *(picked("intervals", [column], quantity=q, clocks=zone)[0] for q in quantities),
-        ]
+        return [*(picked("intervals", [column], quantity=q, clocks=zone)[0] for q in quantities)]
 
     said = TEXT[TEXT.index("**Between the readings**") : TEXT.index("([intervals.csv]")]
     both = [numbers(z, "off by", "time", "power") for z in ("between", "0.75 to 1", "0.5 to 0.75")]

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from synthetic.tuned_job import MadeBoard, MadeJob, made_curve
 
-from mlscale.tuning import Tuner, TuningGoal
+from mlscale import InputError
+from mlscale.tuning import Ranks, Tuner, TuningGoal
 
 RANKS, SLOWEST = 4, 2
 RANK = """
@@ -79,6 +81,13 @@ class TestRanks:
         every = ranks(tmp_path, "ends")
         assert [len(one[0]) for one in every] == [1000, 1000, 1000, 200]
         assert {one[3] for one in every} == {0}
+
+
+def test_a_rank_without_a_tuner_is_told() -> None:
+    """torch fails so after five minutes, as seen with two processes of which one had a tuner."""
+    new_group = Mock(side_effect=RuntimeError("wait timeout"))
+    with pytest.raises(InputError, match="every rank needs a tuner, and one has none"):
+        Ranks(Mock(distributed=Mock(new_group=new_group)))
 
 
 class TestCallbacks:

@@ -58,7 +58,7 @@ WU_KERNELS = (  # that the picture of Wu et al. shows, and what each is called t
     ("matrixtranspose.matrixTranspose.w768", "transpose"),
 )
 NEW, AT = "bicg.bicgKernel2.2048x16", (16, 800, 700)  # the kernel held out, and its profile
-STOPS = ((32, 800, 700), (32, 1000, 700), (32, 1000, 400))  # of the walk from there
+STOPS = ((32, 800, 700), (32, 1000, 700), (32, 1000, 400))  # the walk from there
 STEPS = (("CUs", "16 to 32"), ("engine MHz", "800 to 1000"), ("memory MHz", "700 to 400"))
 MATRIX_KEY = "Steps of memory | of engine clock; blue: time falls"
 WU_TITLES = (
@@ -348,11 +348,7 @@ def the_run() -> Run:
 def parts() -> str:
     """Readings or counters, a law for each, and one answer."""
     left, right, wide, run = 18, 308, 274, the_run()
-    titles = [
-        (36, "1  What was measured"),
-        (314, "2  The law"),
-        (614, "3  The answer"),
-    ]
+    titles = [(36, "1  What was measured"), (314, "2  The law"), (614, "3  The answer")]
     drawn = [words(left, y, title, bold=True, size=20) for y, title in titles]
     drawn += [box(x, 50, wide, 202) + box(x, 328, wide, 224) for x in (left, right)]
     for x in (left + wide / 2, right + wide / 2):

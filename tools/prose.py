@@ -3,7 +3,7 @@
     python tools/prose.py [FILE...]
 
 Reads Markdown, notebooks' Markdown cells, and of Python files messages, docstrings and comments;
-without FILE all documents but the decisions, and mlscale. The forms, and what to write instead, are
+without FILE all documents, and mlscale. The forms, and what to write instead, are
 in tools/forbidden.txt. Ends with exit status 1 where one is found.
 """
 
@@ -70,7 +70,7 @@ def found(path: Path) -> Iterator[str]:
 
 def sources() -> list[Path]:
     """What is read where no file is named."""
-    pages = (path for path in (ROOT / "docs").rglob("*.md") if "decisions" not in path.parts)
+    pages = (ROOT / "docs").rglob("*.md")
     outside = (*ROOT.glob("*.md"), *ROOT.glob(".github/*/*.md"), *ROOT.glob("[dm]*s/README.md"))
     return sorted(
         [*outside, *pages, *ROOT.glob("notebooks/*.ipynb"), *(ROOT / "mlscale").rglob("*.py")]

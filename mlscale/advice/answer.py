@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import WITHOUT_POWER, Limits
-from mlscale.advice.recommendation import (
-    Advice,
-    Choice,
-    Recommendation,
-    Workload,
-)
+from mlscale.advice.recommendation import Advice, Choice, Recommendation, Workload
 from mlscale.advice.sureness import Grounds, level, reasons
 from mlscale.counters.kernel_use import DESCRIBED, half_of_traffic, lack_of_peaks, traffic_needed
 from mlscale.data.logs import SHARES, is_sampled
@@ -171,10 +166,7 @@ def _advised(model: Model, profiles: Profiles, goal: RunGoal) -> tuple[Advice, "
 
 
 def answer_by(
-    advice: Advice,
-    model: str,
-    caps: "CapAdvice | None" = None,
-    lever: Lever = "clock",
+    advice: Advice, model: str, caps: "CapAdvice | None" = None, lever: Lever = "clock"
 ) -> PlainAnswer:
     """The answer by an advice; model: its name. caps: the run under power caps.
 

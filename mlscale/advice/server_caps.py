@@ -70,7 +70,7 @@ def advise_server_caps(
     watts = drawn_under(caps, drew)
     is_read = np.isin(caps, [one.cap_w for one in drew])
     place = np.interp(-watts, [-one.power_w for one in drew], np.arange(len(drew))) % 1
-    runs = np.sqrt(1 + place**2 + (1 - place) ** 2)  # of a further run and two readings
+    runs = np.sqrt(1 + place**2 + (1 - place) ** 2)  # noise of a further run and two readings
 
     def under(values: Sequence[float], noise: float) -> Floats:
         """Values under the caps, and half of their intervals' logs down and up (3, P)."""

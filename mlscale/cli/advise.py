@@ -7,11 +7,7 @@ from dataclasses import replace
 from itertools import chain, pairwise
 
 from mlscale import subject
-from mlscale.advice.answer import (
-    PlainAnswer,
-    RunGoal,
-    answer_on_run,
-)
+from mlscale.advice.answer import PlainAnswer, RunGoal, answer_on_run
 from mlscale.cli import advise_text, options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import (

@@ -38,7 +38,7 @@ COMMANDS = {
     "completion": "print a script that completes mlscale's commands in a shell",
 }
 HELP = """\
-mlscale: a GPU program at every clock and CU count, from one or two runs of it
+mlscale: choose a GPU's clock, predict kernels, train and cross-validate models
 
   Which clock?
     measure -- CMD   run a program, and log what advise needs

@@ -31,14 +31,7 @@ from mlscale.sensors.boards import (
     boards_at_hand,
 )
 from mlscale.sensors.clocks import given_back, set_board
-from mlscale.sensors.log import (
-    Measured,
-    PartialLog,
-    at_work,
-    kept,
-    measured,
-    warn_of_run,
-)
+from mlscale.sensors.log import Measured, PartialLog, at_work, kept, measured, warn_of_run
 from mlscale.sensors.program import Signals, Work
 from mlscale.sensors.recorder import USUAL_HZ, Recorder
 from mlscale.text import printable, shell_line

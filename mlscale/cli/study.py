@@ -139,7 +139,7 @@ def _add_training(parser: Parser) -> None:
 
 def _add_held_out(parser: Parser) -> None:
     what = (
-        "who is held out: kernels of one application together, except by random-kernels, which "
+        "what is held out: kernels of one application together, except by random-kernels, which "
         f"draws 20 %% of the kernels as Wu et al. did (default: {PROTOCOLS[0]})"
     )
     parser.add_more("--protocol", choices=PROTOCOLS, help=what)

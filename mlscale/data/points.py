@@ -231,7 +231,7 @@ def _kernels(table: Table, profiles: Profiles) -> list[str]:
                 what = "run"
                 mend = (
                     "import the logs of one run under one name: "
-                    f"{command('import LOG', application='NAME')} -o TABLE"
+                    f"{command('import LOG', application='NAME', output='TABLE')}"
                 )
             raise InputError(
                 f"{table.source}: {table.row(row)}, column 'kernel': the profile has no {what} "

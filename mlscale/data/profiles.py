@@ -18,14 +18,7 @@ from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.datasets import input_file
 from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.table import (
-    IDENTITY,
-    OF_LAUNCH,
-    Table,
-    to_samples,
-    with_base_clocks,
-    with_times,
-)
+from mlscale.data.table import IDENTITY, OF_LAUNCH, Table, to_samples, with_base_clocks, with_times
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, warn
 from mlscale.guesses import Guided

@@ -25,7 +25,7 @@ from mlscale.parameters import parameter
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
 MEASURED = ("cu_count", "engine_mhz", "memory_mhz", "time_ms", "power_w")
-CAP_COLUMNS = ("power_cap_w", "cap_w")  # of which a table has one, where runs were capped
+CAP_COLUMNS = ("power_cap_w", "cap_w")  # a table of capped runs has one of them
 # Of what is measured, in its unit: beyond these nothing is, and products could overflow.
 LEAST, MOST = 1e-9, 1e15
 SNAP_CLOCKS = "snap_clocks"  # in metadata: how near clocks became one [MHz]

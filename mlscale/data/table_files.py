@@ -56,7 +56,7 @@ from mlscale.files import (
     whole_file,
     write_text,
 )
-from mlscale.parameters import parameter
+from mlscale.parameters import command, parameter
 from mlscale.text import (
     from_spreadsheet_cell,
     plain_number,
@@ -284,7 +284,7 @@ def _open_csv(held: HeldFile) -> Iterator[io.TextIOWrapper]:
         if held.size_bytes > _LARGEST_BYTES:
             raise InputError(
                 f"{path}: has more than {_LARGEST_BYTES >> 30} GiB; split it, or convert it to "
-                "Parquet, from which predict and advise read a fleet of any size (-o DIR/)"
+                f"Parquet, whose size does not matter: {command('advise FILE', output='DIR/')}"
             )
         with held.open() as file:
             start = held.head[:_PEEKED].lstrip(b"\xef\xbb\xbf \t\r\n")

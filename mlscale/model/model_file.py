@@ -24,6 +24,7 @@ from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
 FORMAT, FORMAT_VERSION = "mlscale model", 2
+_NO_MODEL = "is not an mlscale model (truncated, or another kind of file)"
 _DOCUMENT = "model.json"
 _LARGEST_BYTES = 1 << 30  # the members unpacked, together
 _LARGEST_DOCUMENT_BYTES = 16 << 20
@@ -76,9 +77,12 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     """
     content = read_bytes(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
-        is_table = b"," in content[:200].splitlines()[0]
-        told = f", but a table or log; advice on it: {command('advise FILE')}" if is_table else ""
-        raise InputError(f"{path}: is not a whole mlscale model file{told}")
+        if b"," in content[:200].splitlines()[0]:
+            raise InputError(
+                f"{path}: is a table or log, not an mlscale model; advice on it: "
+                f"{command('advise FILE')}"
+            )
+        raise InputError(f"{path}: {_NO_MODEL}")
     try:
         return _trained(content, classes)
     except _RefusedError as error:
@@ -87,7 +91,7 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
         why = " ".join(str(error).split())[:300] or type(error).__name__
         raise InputError(
             f"{path}: is a damaged model file: {why}; copy it again, or train it again: "
-            "mlscale train TABLE -o MODEL"
+            f"{command('train TABLE', output='MODEL')}"
         ) from error
 
 
@@ -96,12 +100,12 @@ def _trained(content: bytes, classes: Sequence[type[Predictor]]) -> Trained:
     members = _members(content)
     document = parse_json_object(members.pop(_DOCUMENT, b"{}"), _DOCUMENT)
     if document.get("format") != FORMAT:
-        raise _RefusedError("is not a whole mlscale model file")
+        raise _RefusedError(_NO_MODEL)
     version = document.get("format_version")
     if version != FORMAT_VERSION:
         raise _RefusedError(
             f"has model format {version}, this mlscale reads {FORMAT_VERSION}; train it again: "
-            "mlscale train TABLE -o MODEL"
+            f"{command('train TABLE', output='MODEL')}"
         )
     grid, base = restore_grid(document)
     arrays = {

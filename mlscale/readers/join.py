@@ -165,10 +165,10 @@ def _counts_of_same_launches(passes: Sequence[SummedFile], files: Sequence[Group
         f"{source}: launches differ from those of the other passes: {listed([*map(str, programs)])}"
     )
     if set(files[0]) <= set(unlike):
-        append = command("import FILE", "append")
+        append = command("import FILE", "append", output="TABLE")
         raise InputError(
             f"{told}; passes must cover the same launches; for different kernels make one table, "
-            f"{append} -o TABLE for each"
+            f"{append} for each"
         )
     warn("T06", f"{told}, as if a library tuned itself in its first run: without counters here")
     return [

@@ -30,7 +30,7 @@ STATISTICS = {
 }
 METRICS = ("itl", "tpot", "ttft")
 _LEAST_GAP = 1e-3  # [ms] of tokens that came together
-_LONGEST_S = 1e12  # of a time; what is more would not be counted in ms
+_LONGEST_S = 1e12  # longer times are damage
 # Of the offered rate, below which it is not served. A finite run ends with answers to its last
 # requests, so that less is served than is offered: 0.74 at least by 15 real runs that kept up (n
 # requests within n / rate and the last answer), 0.69 by 63 simulated ones; 0.52 and less by real

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from mlscale.errors import InputError, warn
 from mlscale.files import is_stream, only_writer, write_text
+from mlscale.parameters import parameter
 from mlscale.readers.monitor import FACTS, read_log
 from mlscale.sensors.boards import BUSY, REASONS, GpuBoard, LostError, Sample, boards_at_hand
 from mlscale.sensors.clocks import given_back
@@ -72,8 +73,8 @@ class PartialLog:
             handle, name = mkstemp(_PART, f"{log.stem}-", folder)
         except OSError as error:  # told before the run, which may take hours
             raise InputError(
-                f"{log.parent.resolve()}: no log can be written there ({error.strerror}); name "
-                "another with -o"
+                f"{log.parent.resolve()}: no log can be written there ({error.strerror}); "
+                f"give {parameter('log', 'FILE')} elsewhere"
             ) from None
         self._path, self._stack = Path(name), ExitStack()
         os.umask(umask := os.umask(0))
@@ -224,7 +225,7 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
 class Meter:
     """Samples a GPU while a block runs, and writes its log if the block succeeds.
 
-    An existing log is then replaced, as by `mlscale measure -o`, with a warning. Until then the
+    An existing log is then replaced, with a warning. Until then the
     samples are in a file next to it, which is kept if the block raises.
 
     Attributes:

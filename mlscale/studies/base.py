@@ -93,7 +93,7 @@ class Study(ABC):
     kinds of them; without any, the kind that suits a table best. clusters: of those of clusters
     that do not set their own; by default DEFAULT_CLUSTERS, or the number of training kernels if
     that is smaller. base: where the kernels are profiled: a configuration, its index, or a text
-    such as 'mid'; by default the highest setting. protocol: who is held out; see `crossval.folds`.
+    such as 'mid'; by default the highest setting. protocol: what is held out; see `crossval.folds`.
     folds: how many, of k-fold.
     seeds: with how many seeds each part is repeated that a random number enters; None for
     PARTIAL_SPLITS where each holds out some kernels alone, else SEEDS.
@@ -182,7 +182,7 @@ class Study(ABC):
         return sweep(work, calls, jobs, progress, client)
 
     def _check_features(self, part: Part) -> None:
-        """Raise InputError, naming who is held out, where the others' features do not suffice."""
+        """Raise InputError, naming what is held out, where the others' features do not suffice."""
         data, unit = self.tables[part.table], paired_by(self.protocol)
         profiles = training_profiles(data, part.base)
         [predictor] = part.predictors([None])

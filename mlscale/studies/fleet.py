@@ -248,9 +248,7 @@ def whole_document(
     launches = sum(part["launches"] for part in parts)
     says_launches = any(part["says_launches"] for part in parts)
     workload = Workload(
-        kernels=kernels,
-        launches=launches if says_launches else None,
-        counters_cover_percent=100.0,
+        kernels=kernels, launches=launches if says_launches else None, counters_cover_percent=100.0
     )
     run_ms, _ = work.base or (1.0, 0.0)
     notes += exchange_warnings(sum(part["exchanged_ms"] for part in parts) / run_ms)

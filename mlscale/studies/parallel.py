@@ -176,8 +176,8 @@ def connected(address: str) -> Iterator["Client"]:
                 raise
             raise InputError(
                 f"the Dask cluster at {address} lost all its workers or its scheduler "
-                f"({type(error).__name__}); with -o DIR what is done is kept: continue with "
-                f"{parameter('resume')}"
+                f"({type(error).__name__}); with {parameter('output', 'DIR')} what is "
+                f"done is kept: continue with {parameter('resume')}"
             ) from None
 
 

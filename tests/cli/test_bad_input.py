@@ -150,7 +150,7 @@ class TestInput:
         file = tmp_path / "given.csv"
         file.write_bytes(content)
         if command == "model" and content:
-            problem = "is not a whole mlscale model file"
+            problem = "is (not an mlscale model |a table or log, not an mlscale model)"
         assert re.match(f"{file}: {problem}", attempt(file))
 
     def test_that_cannot_be_read(self, attempt: Attempt, tmp_path: Path, command: str) -> None:

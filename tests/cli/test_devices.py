@@ -27,7 +27,7 @@ class TestList:
         ("pattern", "keys"),
         [
             ("H100", ["h100-sxm5", "h100-pcie", "h100-nvl"]),
-            ("h100 PCI-e 80", ["h100-pcie"]),  # of its name, without case, spaces and dashes
+            ("h100 PCI-e 80", ["h100-pcie"]),  # its name without case, spaces and dashes
             ("AD102", []),  # a chip is no name
         ],
     )

@@ -261,7 +261,7 @@ def test_killed_and_resumed_in_another_process(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of a worker that was killed
+@pytest.mark.filterwarnings("ignore")  # a killed worker warns
 def test_a_killed_worker_changes_nothing(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

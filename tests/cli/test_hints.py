@@ -299,7 +299,7 @@ def told(cli: Cli, words: str) -> tuple[int, str]:
     made_gpu().special(gpus=2, serves="--for" in words)
     try:
         status = main(shlex.split(words.replace("H100", H100).removeprefix("mlscale ")))
-    except SystemExit as stopped:  # of --help
+    except SystemExit as stopped:  # --help exits
         status = int(str(stopped.code))
     return status, " ".join("".join(cli.capsys.readouterr()).split())
 
@@ -344,7 +344,7 @@ def test_a_hint_is_followed(cli: Cli, inputs: Path, hint: dict[str, str]) -> Non
 # Which messages there are, by the source.
 
 OWN = set().union(*map(options_of, COMMANDS))
-FOREIGN = (  # of vLLM, of profilers, of monitors, and of others
+FOREIGN = (  # options of vLLM, profilers, monitors and others
     *("request-rate", "save-detailed", "save-result", "max-concurrency", "ignore-eos"),
     *(
         "metric-percentiles",
@@ -363,7 +363,7 @@ FOREIGN = (  # of vLLM, of profilers, of monitors, and of others
 NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows them
     "the help, or other tools' commands": [
         "examples",
-        "mlscale: a GPU program at every clock",
+        "mlscale: choose a GPU's clock",
         "profiles and logs are written by",
         "[options] -- CMD",
         "more options: {} --help all",
@@ -386,16 +386,19 @@ NOT_FOLLOWED = {  # words of messages that name an option, by why no row follows
         "--cu-counts {}: {} has {} CUs",
         "so 'bottleneck' does not apply",
         "measure an undivided GPU",
+        "no log can be written there",
     ],
     "told elsewhere: to a call from Python, while a terminal waits": [
         "give each result its log, in pairs",
         "profile new kernels there, or give --base",
         "checking it on held-out applications",
     ],
-    "needs what was interrupted, a fleet or a cluster; their own tests resume": [
+    "needs what was interrupted or damaged, a fleet or a cluster; their own tests resume": [
         "continue with --resume",
         "the results of a fleet are Parquet files",
+        "whose size does not matter",
         "leave such kernels out with --profiled-only",
+        "train it again: mlscale train TABLE",
         "install them with: pip install distributed",
     ],
     "its own test follows it": ["that reading is not used: {}; leave engine out"],
@@ -476,7 +479,7 @@ def test_every_option_and_command_in_a_message_exists() -> None:
     lacking = [
         (file, name)
         for file, text in MESSAGES
-        if not file.startswith(("advice/commands", "collect/recording", "sensors/"))  # of others
+        if not file.startswith(("advice/commands", "collect/recording", "sensors/"))  # others
         for name in (*re.findall(OPTION, text), *re.findall(r"'mlscale ([a-z]+)\b", text))
         if name not in known and name not in COMMANDS
     ]

@@ -218,7 +218,7 @@ def test_a_gpu_without_commands_is_locked_before_it_is_recorded(cli: Cli, tmp_pa
     text = cli("advise", table, "--device", "foo", "--commands")
     again = "run the same work again, locked or by a low power cap, recorded as before, into foo-"
     assert again in text
-    assert "One run is enough" not in text  # of averages none is
+    assert "One run is enough" not in text  # no run of averages is
 
 
 def test_bounds_are_no_wider_beyond_the_trained_clocks(cli: Cli) -> None:

@@ -175,7 +175,7 @@ def test_base_names_another_reading(cli: Cli, tmp_path: Path, write: Any) -> Non
     found = readings(0, 3)
     files, low = write(tmp_path, found), found[1][0]
     documents = []
-    near = low + 5 * (write is logs)  # of a log the sampled clock may be 1 % off
+    near = low + 5 * (write is logs)  # a log's sampled clock may be 1 % off
     for order in permutations(files):
         document = cli.json("advise", *also(order), "--base", f"engine={near}")
         assert document["base"]["engine_mhz"] == near

@@ -26,7 +26,7 @@ Rows = list[dict[str, Any]]
 
 BASE = (8, 800.0, 700.0)
 CORNER = (4, 400.0, 400.0)  # where made power is 100 W
-KEYS = {  # of docs/reference/files.md
+KEYS = {  # as docs/reference/files.md says
     *("kernel", "cu_count", "engine_mhz", "memory_mhz", "energy_mj", "flags"),
     *("time_ms", "time_factor", "time_ms_low", "time_ms_high"),
     *("power_w", "power_factor", "power_w_low", "power_w_high"),

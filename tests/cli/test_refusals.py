@@ -84,7 +84,7 @@ COMMANDS = {
     "devices show nothing.json": "nothing.json: cannot be read",
     "datasets show p10": "no data set 'p10'; available: wang-chu-gtx980, ~; is 'p100' meant?",
     "explain G3": "there is no code 'G3'; did you mean 'G03'?",
-    "show t.csv": "is not a whole mlscale model file",
+    "show t.csv": "is a table or log, not an mlscale model",
     "demo -o t.csv": "t.csv: is a file;",
 }
 SERVED = "advise bench-1980.json log-1980.csv --also bench-1320.json log-1320.csv"
@@ -102,7 +102,7 @@ ADVISE = {
     "advise ncu.csv --max-power 500": "needs power: the profile has no power_w; give --power",
     "advise nuc.csv": "nuc.csv: cannot be read: No such file or directory; did you mean 'ncu.csv'",
     "advise unkown.csv": "No such file or directory; did you mean 'unknown.csv'?",
-    "advise h100-by-hnd.csv": "did you mean 'h100-by-hand.csv'?",  # of those that ship
+    "advise h100-by-hnd.csv": "did you mean 'h100-by-hand.csv'?",  # a shipped one
     "advise people.csv": "people.csv: unrecognised file; its columns 'name', 'age'",
     f"advise no-times.csv {AT}": "has no times for 2 kernels ('triad(",
     f"advise no-traffic.csv --model kernels {AT}": "the model needs the DRAM traffic: ncu's --sect",

@@ -151,7 +151,7 @@ def test_a_kernel_without_a_second_time_is_said_to_be_so(cli: Cli, tmp_path: Pat
     document: dict[str, Any] = cli.json("predict", base, "--also", also, "--at", "engine=1500")
     first, second = document["predictions"]
     assert [second["time_ms_low"], second["time_ms_high"]] == pytest.approx([50, 60])
-    assert first["time_ms_high"] - first["time_ms_low"] < 6  # of its bounds, 100 to 120 ms
+    assert first["time_ms_high"] - first["time_ms_low"] < 6  # its bounds are 100 to 120 ms
     [note] = [one for one in document["notes"] if "was measured at one clock only" in one["text"]]
     assert (note["code"], note["kernels"]) == ("R07", ["k2"])
 

@@ -374,10 +374,7 @@ def in_log(before: str, after: str, count: int = -1) -> Change:
         (in_log("1320 MHz", "1980 MHz"), "too close; run one at two thirds"),
         (in_log("1320 MHz", "1500 MHz", 40), "the clock swings from 1320 to 1500 MHz"),
         (in_log("power.draw.instant [W]", "other"), "does not show the board's power"),
-        (
-            in_log("clocks.current.sm [MHz]", "other"),
-            "log-1320.csv@engine=MHZ",
-        ),
+        (in_log("clocks.current.sm [MHz]", "other"), "log-1320.csv@engine=MHZ"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

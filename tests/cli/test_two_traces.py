@@ -19,7 +19,7 @@ from synthetic.monitor_readings import block
 
 from mlscale.data.datasets import path as shipped
 
-Times = Mapping[str, float]  # of each kernel [us]
+Times = Mapping[str, float]  # by kernel [us]
 BASE = ("--base", "engine=1980,memory=2619")
 FAST = {"gemm": 800.0, "axpy": 600.0, "ncclDevKernel_AllReduce_Sum_f32_RING_LL": 100.0}
 H100 = "NVIDIA H100 80GB HBM3"

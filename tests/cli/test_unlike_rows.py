@@ -57,7 +57,7 @@ class TestPartsOfARun:
         assert advice["run"]["launches"] == 1010
         at_base = advice["run"]
         assert (at_base["time_ms"], at_base["energy_mj"]) == pytest.approx((3010, 901_000))
-        assert sum(ADDED in warning for warning in said) == 2  # of each file
+        assert sum(ADDED in warning for warning in said) == 2  # once a file
         predicted, _ = document(cli, "predict", base, "--also", second, *at_second)
 
         a100(base, 1410, part(3010 / 1010, 1010, power_w=901_000 / 3010))

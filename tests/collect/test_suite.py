@@ -103,8 +103,7 @@ def run_on_cpu(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     source, library = folder / "suite.cpp", folder / "suite.so"
     source.write_text("\n".join(lines) + "\n")
     subprocess.run(
-        [compiler, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-o", library, source],
-        check=True,
+        [compiler, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-o", library, source], check=True
     )
     loaded = ctypes.CDLL(str(library))
 

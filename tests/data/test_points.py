@@ -131,4 +131,4 @@ def test_where_to_read_a_third_time(
     third = third_clock_mhz(two, advised_mhz)
     assert (third and third[0]) == third_mhz
     again = replace(two, points=(point, replace(point, config=replace(at_base, engine_mhz=700.0))))
-    assert third_clock_mhz(again, 1500.0) is None  # of three readings, but for an answer below
+    assert third_clock_mhz(again, 1500.0) is None  # a fourth is not named

@@ -163,7 +163,7 @@ def test_both_ways_give_the_same_table_or_the_same_complaint(
 
     def outcome() -> Any:
         try:
-            with warnings.catch_warnings():  # of a column of words
+            with warnings.catch_warnings():  # a column of words warns
                 warnings.simplefilter("ignore", DataWarning)
                 table = read_table(path)
         except InputError as error:

@@ -32,7 +32,7 @@ A100 = {"engine_mhz": 1410, "memory_mhz": 1593}
 STEP = path("training-step-ncu.csv"), path("training-step-trace.json.gz")
 POWER: dict[str, Any] = {"base": A100, "power": path("training-step-power.csv")}
 LOGS = Path(__file__).parents[2] / "docs" / "logs"
-MOST_MS = 200  # of a frame
+MOST_MS = 200  # for a frame
 VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation",

@@ -45,8 +45,7 @@ def saved(answer: mlscale.Answer, folder: Path) -> str:
 
 class TestSurfaces:
     @pytest.mark.parametrize(
-        "factors",
-        [[1.0, 0.5, 2.0], [1e-6, 132.0, 1.0], [1.0, np.nan, 0.9, np.nan, 0.8], [1.0]],
+        "factors", [[1.0, 0.5, 2.0], [1e-6, 132.0, 1.0], [1.0, np.nan, 0.9, np.nan, 0.8], [1.0]]
     )
     def test_come_back_in_four_digits(self, factors: list[float]) -> None:
         numbers = surfaces.packed(np.array(factors))
@@ -205,7 +204,7 @@ class TestTheFile:
         assert "<!--" not in text
         assert text.count("</script>") == 2
         assert not re.search("[\u2028\u202e\x07]", text)
-        assert "\\u2028\\u202e\\x07" in text  # of the head
+        assert "\\u2028\\u202e\\x07" in text  # in the head
         [carried] = runs_of(text)
         assert carried["name"] == Path(HOSTILE).name
         names = {kernel["kernel"] for kernel in carried["document"]["kernels"]}

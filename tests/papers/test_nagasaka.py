@@ -35,10 +35,7 @@ def problem(seed: int, kernels: int, counters: int) -> tuple[np.ndarray, np.ndar
 
 
 class TestRidge:
-    @pytest.mark.parametrize(
-        ("penalty", "alpha", "beta"),
-        [(0, 2, 1), (4, 1, 2.5), (1e12, 0, 4)],
-    )
+    @pytest.mark.parametrize(("penalty", "alpha", "beta"), [(0, 2, 1), (4, 1, 2.5), (1e12, 0, 4)])
     def test_one_column(self, penalty: float, alpha: float, beta: float) -> None:
         """Closed form: Sxy / (Sxx + lambda s^2) = 10 / (5 + 1.25 lambda); beta = 4 - 1.5 alpha."""
         found_alpha, found_beta = nagasaka.fit_ridge(X, Y, [penalty])

@@ -162,10 +162,7 @@ def test_the_equation_whose_conditions_hold() -> None:
         9: (is_compute & (comp * (warps - 1) >= lat), comp * warps * o_itrs + lat),
         11: (~is_compute & (del_ * warps >= comp + lat), lat + comp + del_ * warps * o_itrs),
         13: (~is_compute & (del_ * warps < comp + lat), del_ * warps + (comp + lat) * o_itrs),
-        15: (
-            is_compute & (comp * (warps - 1) < lat),
-            comp * (warps - 1) + (comp + lat) * o_itrs,
-        ),
+        15: (is_compute & (comp * (warps - 1) < lat), comp * (warps - 1) + (comp + lat) * o_itrs),
     }
     found = model.round_time(comp, del_, lat, warps, o_itrs)
     for case, (holds, expected) in conditions_and_cycles.items():

@@ -13,15 +13,11 @@ from mlscale.arrays import Floats
 from mlscale.data.devices import load_device
 from mlscale.data.grid import HardwareConfig
 from mlscale.data.measurements import Measurements
-from mlscale.data.surfaces import (
-    absolute_percentage_error,
-    absolute_values,
-    without_base,
-)
+from mlscale.data.surfaces import absolute_percentage_error, absolute_values, without_base
 from mlscale.papers.wang_chu import max_overlap_factor, predict_time_factor, predict_time_ms
 from mlscale.papers.wang_chu_inputs import GpuParameters, derive_inputs, load_gpu, specification_gpu
 
-pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # of what it cannot see
+pytestmark = pytest.mark.filterwarnings("ignore::mlscale.DataWarning")  # on missing inputs
 
 # The kernels of the paper's Table VI that the authors' table has.
 TABLE_VI = (
@@ -32,10 +28,7 @@ TABLE_VI = (
 
 
 def predicted_ms(
-    data: Measurements,
-    base: HardwareConfig,
-    kind: str,
-    gpu: GpuParameters | None = None,
+    data: Measurements, base: HardwareConfig, kind: str, gpu: GpuParameters | None = None
 ) -> Floats:
     """Times (K, 1, E, M) from the counters at the base: 'absolute', 'wang-chu', 'max-overlap'."""
     gpu, profiles = gpu or load_gpu(data.device), data.profiles(base)

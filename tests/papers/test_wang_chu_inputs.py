@@ -7,12 +7,7 @@ import pytest
 from synthetic.tidy import refused
 from synthetic.warps import GTX_980, KERNEL, derive
 
-from mlscale.papers.wang_chu_inputs import (
-    COUNTERS,
-    WarpInputs,
-    missing_counters,
-    require_counters,
-)
+from mlscale.papers.wang_chu_inputs import COUNTERS, WarpInputs, missing_counters, require_counters
 
 PER_REQUEST = [name for name in KERNEL if name.endswith("per_request")]
 MEMORY = [name for name in KERNEL if name.startswith(("dram", "l2", "gld", "gst", "tex"))]

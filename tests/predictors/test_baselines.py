@@ -12,13 +12,7 @@ from synthetic import kernels as made
 from synthetic.profiled import BASE, profiles, some_of
 from synthetic.tidy import refused
 
-from mlscale import (
-    ConfigGrid,
-    HardwareConfig,
-    Measurements,
-    Profiles,
-    create,
-)
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Profiles, create
 from mlscale.notes import Note
 
 MID = made.GRID.mid
@@ -148,10 +142,7 @@ class TestNearest:
         kernels = two_kernels()
         predictor = create("nearest").fit(kernels, (0, 0, 0))
         outside = at_500_mhz(kernels, [[1.5, 0.0], [0.5, 0.0]])
-        assert predictor.predict(outside).flags == (
-            (Note("P02", "busy 1.5 above trained 1"),),
-            (),
-        )
+        assert predictor.predict(outside).flags == ((Note("P02", "busy 1.5 above trained 1"),), ())
 
 
 class TestExtraTrees:

@@ -10,14 +10,7 @@ from prediction_errors import mean_error
 from synthetic import bottleneck_kernels as made
 from synthetic.tidy import refused
 
-from mlscale import (
-    HardwareConfig,
-    MeasuredPoint,
-    Measurements,
-    Model,
-    Profiles,
-    train,
-)
+from mlscale import HardwareConfig, MeasuredPoint, Measurements, Model, Profiles, train
 from mlscale.predictors.bottleneck.estimator import Bottleneck
 from mlscale.predictors.bottleneck.model import IntervalScores
 from mlscale.predictors.conditioning import (
@@ -120,11 +113,7 @@ class TestClosedForm:
 
 class TestProperties:
     @settings(max_examples=25)
-    @given(
-        factor=st.floats(0.2, 5),
-        engine=st.floats(500, 1100),
-        memory=st.floats(1000, 4000),
-    )
+    @given(factor=st.floats(0.2, 5), engine=st.floats(500, 1100), memory=st.floats(1000, 4000))
     def test_one_point_moves_the_prediction_towards_it(
         self, trained: Bottleneck, new: Measurements, factor: float, engine: float, memory: float
     ) -> None:

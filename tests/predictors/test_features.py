@@ -123,10 +123,7 @@ class TestColumns:
         scaling = fitted(c=[3.0, 4.0], a=[1.0, 9.0], b=[0.0, 2.0])
         kernel = {"c": 3.5, "a": 3.0, "b": 3.0}
         given_columns = ({"stranger": 1e9} if stranger else {}) | {n: kernel[n] for n in order}
-        assert transformed(scaling, **given_columns) == (
-            [0.5, 0.25, 1.0],
-            ("b 3 above trained 2",),
-        )
+        assert transformed(scaling, **given_columns) == ([0.5, 0.25, 1.0], ("b 3 above trained 2",))
 
 
 class TestState:
@@ -140,9 +137,7 @@ class TestState:
         device="gtx980",
     )
     NEW = replace(
-        TRAINING,
-        counters=TRAINING.counters * [1.5, 0.2, 1.01],
-        time_ms=TRAINING.time_ms / 3,
+        TRAINING, counters=TRAINING.counters * [1.5, 0.2, 1.01], time_ms=TRAINING.time_ms / 3
     )
 
     @pytest.mark.parametrize("kind", ["raw", "rates", "utilisation"])

@@ -13,7 +13,7 @@ from mlscale.predictors.intervals import (
     score_at,
 )
 
-VALUES = 8  # of each group
+VALUES = 8  # in each group
 DRAWS = 100
 
 

@@ -12,14 +12,7 @@ from synthetic import kernels as made
 from synthetic.tidy import refused, same_bits
 
 import mlscale
-from mlscale import (
-    ConfigGrid,
-    HardwareConfig,
-    Measurements,
-    Predictor,
-    Profiles,
-    Surfaces,
-)
+from mlscale import ConfigGrid, HardwareConfig, Measurements, Predictor, Profiles, Surfaces
 from mlscale.cli.show import contents
 from mlscale.predictors.base import predict_surfaces
 

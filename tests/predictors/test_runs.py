@@ -31,13 +31,7 @@ from mlscale.model.shipped import model_for
 from mlscale.pages.measured import against_measured
 from mlscale.predictors.conditioning import RATIO_NOISE
 from mlscale.predictors.runs import Runs, pooled, without_crossings
-from mlscale.predictors.runs_law import (
-    Population,
-    Sweeps,
-    highest_clock,
-    log_powers,
-    log_times,
-)
+from mlscale.predictors.runs_law import Population, Sweeps, highest_clock, log_powers, log_times
 
 CLOCKS = made.CLOCKS
 LAST = len(CLOCKS) - 1  # the step of the highest

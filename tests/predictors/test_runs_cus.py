@@ -77,13 +77,7 @@ class TestMeasured:
         ],
     )
     def test_kernels_of_a_suite(
-        self,
-        runs: Model,
-        name: str,
-        second: int,
-        between: float,
-        half: float,
-        least_held: float,
+        self, runs: Model, name: str, second: int, between: float, half: float, least_held: float
     ) -> None:
         measured = mlscale.read(datasets.path(f"{name}.csv"))
         counts = list(measured.grid.cu_count)

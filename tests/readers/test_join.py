@@ -161,7 +161,7 @@ def test_kernels_without_times_are_left_out_where_asked() -> None:
 
 IDENTIFIERS = st.text("abk_19", min_size=1, max_size=8).map(lambda name: f"k{name}")
 TYPES = st.sampled_from(["int", "float *", "const half *", "unsigned int", "n::Op<float>"])
-WRITINGS = [  # of one kernel: CUDA's demangler, the C++ library's, and others
+WRITINGS = [  # one kernel's names: CUDA's demangler, the C++ library's, and others
     "void at::native::(anonymous namespace)::v<(int)4, F<(bool)1>, S<char *, (long)1>>(int)",
     "void at::native::(anonymous namespace)::v<4, F<true>, S<char*, 1l> >(int)",
     "at::native::<unnamed>::v<4, F<true>, S<char*, 1>>(int) [clone .kd]",

@@ -30,7 +30,7 @@ def times_us(folder: Path, text: str) -> dict[tuple[str, float | None], tuple[fl
     "text",
     [
         "Time (%),Total Time (ns),Instances,Avg (ns),Name\n50,80,0,40,f\n50,80,2,40,g\n",
-        "Name,Calls,TotalDurationNs,AverageNs\nf,0,80,40\ng,2,80,40\n",  # of rocprofv3
+        "Name,Calls,TotalDurationNs,AverageNs\nf,0,80,40\ng,2,80,40\n",  # by rocprofv3
     ],
 )
 def test_a_kernel_that_was_never_launched_has_no_time(tmp_path: Path, text: str) -> None:

@@ -88,7 +88,7 @@ TAKEN = [
      r"1410 on average, 1500 in the profile; was the power measured in the same run"),
     (profile(A100), FOO, 1, 200, f"is of '{FOO}', which is not in the device table"),
     (profile("made-gpu"), FOO, 1, 200, ""),
-    (profile(), NAME, 2, 300, ""),  # of GPU 1
+    (profile(), NAME, 2, 300, ""),  # for GPU 1
 ]  # fmt: skip
 
 

@@ -155,11 +155,7 @@ class TestLogs:
 
 
 # By hand: 3 MB in 10 us are 300 GB/s; a GTX 980 passes 224 at 3505 MHz of memory.
-MORE_THAN_PASS = {
-    **NCU,
-    "dram__bytes_read.sum": ("Mbyte", "3"),
-    "dram__bytes_write.sum": ("", "0"),
-}
+MORE_THAN_PASS = {**NCU, "dram__bytes_read.sum": ("Mbyte", "3"), "dram__bytes_write.sum": ("", "0")}
 GTX980 = {"device": "gtx980", "base": {"engine_mhz": 1000.0, "memory_mhz": 3505.0}}
 LOG = query(block(1, 5, 1), PERIOD_S)
 

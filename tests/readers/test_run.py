@@ -189,7 +189,7 @@ def test_a_machines_list_counts_where_launches_ran() -> None:
 
 def test_names_lead_to_the_device_table_or_are_keys_themselves() -> None:
     assert key_of("NVIDIA B200") == "b200"
-    assert key_of("gfx90a") == "gfx90a"  # of several GPUs
+    assert key_of("gfx90a") == "gfx90a"  # the name of several GPUs
     assert key_of("gfx90a", 110) == "mi250x-gcd"
     assert key_of("Cray 1") == "cray-1"
 

@@ -28,7 +28,7 @@ TRACED = {module.__file__ for module in (measure, clocks, log, program, recorder
 PROGRAM = """\
 cd "$MADE_NVML"; : > begun
 until [ -e stop ] || [ "$(wc -c < reads)" -ge 8 ]; do sleep 0.01; done
-"""  # of a shell
+"""  # for a shell
 WORDS = ("measure", "--at", "840", "--", "sh", "-c", PROGRAM)
 
 
@@ -76,7 +76,7 @@ def test_killed_at_every_line(gpu: MadeGpu, tmp_path: Path, number: signal.Signa
             assert (gpu.locked_mhz, gpu.marker.exists()) == (None, False), where
         logs = [path for path in Path().glob("*.csv") if path.stat().st_size]
         is_begun = number == signal.SIGKILL or (gpu.folder / "begun").exists()
-        if nvml.reads() > 3 and is_begun:  # of two samples at least all was asked and written
+        if nvml.reads() > 3 and is_begun:  # at least two samples are whole and written
             assert [len(one) > 1 for path in logs for one in read_log(path)], where
             kept += 1
         for path in Path().glob("*.csv"):

@@ -93,8 +93,8 @@ class TestOneRun:
             _, err = succeed(capsys, "measure", "-o", "log.csv", *JOB)
             assert ("log.csv: already existed and is replaced" in err) == is_there
         message = refuse(capsys, Path(), "measure", "-o", "none/log.csv", *JOB)
-        said = "no log can be written there (No such file or directory); name another with -o"
-        assert message.endswith(f"none: {said}")
+        said = "(No such file or directory); give --output FILE elsewhere"
+        assert message.endswith(f"none: no log can be written there {said}")
 
     def test_a_folder_and_a_device_are_no_names_of_logs(
         self, gpu: MadeGpu, capsys: Capture
@@ -148,11 +148,7 @@ class TestOneRun:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGXCPU])
     def test_a_signal_before_the_program_ends_with_its_status(
-        self,
-        gpu: MadeGpu,
-        capsys: Capture,
-        monkeypatch: pytest.MonkeyPatch,
-        number: signal.Signals,
+        self, gpu: MadeGpu, capsys: Capture, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
     ) -> None:
         """Sent while a driver is asked; nothing is left."""
 
@@ -329,14 +325,11 @@ class TestWhatIsAmiss:
             ),
             (("--max-slowdown", "5", *JOB), "--max-slowdown needs --two-clocks"),
             (("--repeat", "2", "--for", "1s"), "--repeat needs a program to run, not --for"),
-            (
-                ("--two-clocks", "--gpu", "0,1", *JOB),
-                "no GPU 1 answers; available: GPU 0 (",
-            ),
+            (("--two-clocks", "--gpu", "0,1", *JOB), "no GPU 1 answers; available: GPU 0 ("),
             (("--gpu", "MIG-12", *JOB), "MIG-12 is a part of a GPU (MIG)"),
             (("-o", ".", *JOB), "-o .: is a folder; give the name of a file to write"),
             (("-o", "a/", *JOB), "-o a/: is a folder; give the name of a file to write"),
-            (("-o", "x" * 300, *JOB), "no log can be written there (File name too long); name"),
+            (("-o", "x" * 300, *JOB), "no log can be written there (File name too long); give"),
             (("--", "no-such-program"), "no-such-program: cannot be run: No such file or"),
         ],
     )

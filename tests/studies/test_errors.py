@@ -282,9 +282,7 @@ def test_every_kernel_is_predicted_once(predictor: str, protocol: str) -> None:
     assert np.isfinite(result["errors"]).all()
 
 
-def test_folds_of_many_applications_are_parts_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_folds_of_many_applications_are_parts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight folds in parts of three: the same rows, and folds numbered through."""
     planned = study(made.measurements(per_group=2), predictors=["nearest"], features=["raw"])
     whole, rows = planned.results(), planned.rows(planned.results())

@@ -11,13 +11,7 @@ from mlscale import load, read
 from mlscale.data.datasets import path
 from mlscale.model.plots import new_figure
 from mlscale.studies import figures
-from mlscale.studies.figures import (
-    DPI,
-    Shown,
-    save_figure,
-    strips,
-    surfaces_figure,
-)
+from mlscale.studies.figures import DPI, Shown, save_figure, strips, surfaces_figure
 
 VALUES = {"good": [1.0, 2.0, 3.0, 6.0], "nearest": [4.0, 6.0], "no-scaling": [0.0, 20.0]}
 

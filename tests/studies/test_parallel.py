@@ -138,11 +138,7 @@ class TestInterrupted:
     @pytest.mark.parametrize(
         ("mark", "resume", "problem"),
         [
-            (
-                "mark",
-                False,
-                "holds an unfinished study; continue with resume=True, or name",
-            ),
+            ("mark", False, "holds an unfinished study; continue with resume=True, or name"),
             ("other", True, "was made of other data, with other settings or by another version"),
         ],
     )

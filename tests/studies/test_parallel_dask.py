@@ -19,7 +19,7 @@ from mlscale.progress import PROGRESS
 from mlscale.studies import parallel
 
 STUDY = ("study", "errors", "--quantity", "time", "--seeds", "1")
-pytestmark = pytest.mark.filterwarnings("ignore")  # of workers that were killed
+pytestmark = pytest.mark.filterwarnings("ignore")  # killed workers warn
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ MID = made.GRID.mid  # cu=8, engine=800, memory=700
 DATA = frugal.measurements(per_group=10).in_order  # so that every training has both kinds
 RUNS = 60
 MANY = [f"app{n}" for n in range(27)]
-POWER_W = {400: 34.48, 600: 45.12, 800: 65.84, 1000: 100.0}  # of tests/synthetic/frugal.py
+POWER_W = {400: 34.48, 600: 45.12, 800: 65.84, 1000: 100.0}  # from tests/synthetic/frugal.py
 
 
 def planned(data: Measurements = DATA, **options: Any) -> regret.RegretStudy:
@@ -175,7 +175,7 @@ class Certain(Nearest):
     def predict_interval(
         self, profiles: Profiles, coverage: float = 0.9, grid: ConfigGrid | None = None
     ) -> Surfaces:
-        assert coverage == 0.95  # of time and of power, so that both hold 90 times in 100
+        assert coverage == 0.95  # time's and power's, so that both hold 90 times in 100
         surfaces = self.predict(profiles, grid)
         return replace(surfaces, low=surfaces.values * 0.96, high=surfaces.values * 1.04)
 

@@ -9,7 +9,7 @@ from mlscale.data.measurements import Measurements
 from synthetic import profiled
 
 CLOCKS = ConfigGrid((16,), (500.0, 700.0, 900.0, 1100.0), (1000.0, 2000.0, 3000.0, 4000.0))
-PEAK_BYTES_PER_MS_AND_MHZ = 256 / 8 * 2 * 1e3  # of a GTX 980: 256 bits, 2 transfers per cycle
+PEAK_BYTES_PER_MS_AND_MHZ = 256 / 8 * 2 * 1e3  # a GTX 980's: 256 bits, 2 transfers per cycle
 
 
 def measurements(

@@ -26,12 +26,12 @@ class Server:
     """Times of a step at the highest clock [s], and powers [W]."""
 
     highest_mhz: float = 1980.0
-    token_s: float = 45e-6  # of compute, a token
-    weights_s: float = 9e-3  # of memory, a step
-    context_s: float = 25e-9  # of memory, a token of context
+    token_s: float = 45e-6  # compute for a token
+    weights_s: float = 9e-3  # reading the weights in a step
+    context_s: float = 25e-9  # reading a token of context
     host_s: float = 1e-3
     bend: float = 1.4
-    floor: float = 0.55  # of the highest clock, below which the voltage stays
+    floor: float = 0.55  # share of the highest clock below which the voltage stays
     budget: int = 2048  # tokens of a step
     slots: int = 256
 

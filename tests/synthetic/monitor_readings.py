@@ -16,7 +16,7 @@ class Reading:
     gpu: int = 0
 
 
-Ticks = Sequence[Sequence[Reading]]  # of each tick, one reading a GPU
+Ticks = Sequence[Sequence[Reading]]  # one reading a GPU at each tick
 
 
 def block(

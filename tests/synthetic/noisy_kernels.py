@@ -19,10 +19,10 @@ from synthetic.networks import sigmoid
 GRID = ConfigGrid((16,), (500.0, 700.0, 900.0, 1100.0, 1300.0), (1000.0, 2000.0, 3000.0, 4000.0))
 SHARPNESS = 4.0
 SHARE_NOISE = 0.35  # standard deviation of the log odds of memory's share of time
-SPLIT_NOISE = 0.3  # of the log odds of memory's share of energy
-MEASUREMENT_NOISE = 0.005  # of the log of a time or a power
-OCCUPANCY_SLOPE = 4.0  # of the log odds of memory's share, per unit of occupancy
-PEAK_BYTES_PER_MS_AND_MHZ = 256 / 8 * 2 * 1e3  # of a GTX 980: 256 bits, 2 transfers per cycle
+SPLIT_NOISE = 0.3  # in the log odds of memory's share of energy
+MEASUREMENT_NOISE = 0.005  # in the log of a time or a power
+OCCUPANCY_SLOPE = 4.0  # log odds of memory's share, per unit of occupancy
+PEAK_BYTES_PER_MS_AND_MHZ = 256 / 8 * 2 * 1e3  # a GTX 980's: 256 bits, 2 transfers per cycle
 LARGEST_USE = 0.85
 
 

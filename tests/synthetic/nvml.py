@@ -21,7 +21,7 @@ PROGRAM = """\
 cd "$MADE_NVML"; rm -f done started; touch go
 for i in $(seq 3000); do [ -e done ] && break; sleep 0.01; done
 rm -f go started done; echo worked
-"""  # of a shell
+"""  # for a shell
 NAME, FREE_MHZ, IDLE_MHZ, MEMORY_MHZ, LIMIT_MW = "NVIDIA A100-SXM4-80GB", 1395, 210, 1593, 400_000
 CLOCKS = [*range(1410, 195, -15)]
 

@@ -87,11 +87,7 @@ class MadeBoard:
     index, uuid, takes_away = "0", "made-job", ""
 
     def __init__(
-        self,
-        curve: Curve,
-        name: str = NAME,
-        memory_mhz: float = 1215.0,
-        folder: Path | None = None,
+        self, curve: Curve, name: str = NAME, memory_mhz: float = 1215.0, folder: Path | None = None
     ) -> None:
         self.name, self.curve, self.memory_mhz, self._folder = name, curve, memory_mhz, folder
         self.locked_mhz = 0

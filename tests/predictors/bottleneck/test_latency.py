@@ -199,10 +199,7 @@ def test_a_launch_that_fits_in_the_cache(
     surfaces = Surfaces(GRID, BASE, ones, ((), ()), 0.9 * ones, 1.1 * ones)
     base = HardwareConfig(BASE.cu_count, BASE.engine_mhz, 1400.0)
     profiles = replace(
-        two_profiles(),
-        base=base,
-        metadata=metadata,
-        time_ms=np.array([10.0, time_ms]),
+        two_profiles(), base=base, metadata=metadata, time_ms=np.array([10.0, time_ms])
     )
     wider = holding_bounds(surfaces, profiles, use(memory=0.9, issue=0.9))
     assert (FLUSHED_FLAG in wider.flags[1]) == is_flagged

@@ -25,7 +25,7 @@ from mlscale.studies.study import study
 
 MID = made.GRID.mid
 QUANTITIES = ("time", "power")
-GROUPS = np.repeat(np.arange(len(made.LAWS)), 3)  # of the kernels that made.measurements() gives
+GROUPS = np.repeat(np.arange(len(made.LAWS)), 3)  # for made.measurements()
 
 
 def truth(measurements: Measurements, quantity: str, base: HardwareConfig) -> np.ndarray:
@@ -48,10 +48,7 @@ def law_values(law: tuple[float, float, float], quantity: str) -> dict[str, np.n
     cu, engine, memory = law if quantity == "time" else (-0.5 * power for power in law)
     by_memory = np.tile(steps(made.GRID.memory_mhz, memory), len(made.GRID.engine_mhz))
     by_engine = np.repeat(steps(made.GRID.engine_mhz, engine), len(made.GRID.memory_mhz))
-    return {
-        "clocks": np.concatenate([by_memory, by_engine]),
-        "cu": steps(made.GRID.cu_count, cu),
-    }
+    return {"clocks": np.concatenate([by_memory, by_engine]), "cu": steps(made.GRID.cu_count, cu)}
 
 
 @pytest.fixture(scope="module")
