@@ -48,7 +48,7 @@ from mlscale.model.model import NO_POWER_THERE, Model, feature_warnings, trainin
 from mlscale.model.predictions import COVERAGE, EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
 from mlscale.notes import Note
-from mlscale.parameters import parameter
+from mlscale.parameters import call, parameter
 from mlscale.text import percent_in_words, share_in_percent
 
 MOST_UNCOUNTED = 0.01  # most of a run's time without counters, at another memory clock
@@ -137,8 +137,8 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
     """Raise InputError where a lower clock is asked for on a grid over CU counts alone."""
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
-            "the readings differ in CU count, not in clock, so no lower clock can be advised: "
-            f"use 'mlscale predict' for all CU counts, {parameter('minimize', 'time')} for the "
+            "the model has several CU counts and one clock, so no lower clock can be advised: use "
+            f"{call('predict', 'FILE')} for all CU counts, {parameter('minimize', 'time')} for the "
             "fastest"
         )
 
@@ -337,7 +337,7 @@ def _with_times(model: Model, predictions: Predictions, end: Floats | None) -> P
     """Predictions as if an end of the times, relative to the base, were the times."""
     times = predictions["time"]
     surfaces = {"time": replace(times, values=times.values if end is None else end)}
-    if "power" in predictions:
+    if "power" in predictions.surfaces:
         alone = replace(surfaces["time"], low=None, high=None)
         power = model.power_at(predictions.profiles, alone)
         surfaces["power"] = replace(power, flags=predictions["power"].flags)

@@ -19,7 +19,7 @@ from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
-from mlscale.parameters import command, parameter
+from mlscale.parameters import call, parameter
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
@@ -77,7 +77,7 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     content = read_bytes(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
         is_table = b"," in content[:200].splitlines()[0]
-        told = f", but a table or log; advice on it: {command('advise FILE')}" if is_table else ""
+        told = f", but a table or log; advice on it: {call('advise', 'FILE')}" if is_table else ""
         raise InputError(f"{path}: is not a whole mlscale model file{told}")
     try:
         return _trained(content, classes)
