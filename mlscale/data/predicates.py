@@ -420,9 +420,9 @@ def doubtful_columns(
     if table is None:
         return {"what": "; ".join(told)} if told else None
     if beside:
-        power = None if "power_w" in table.numbers else source_meant("power_w", beside)
-        given = parameter("columns", {"power_w": power} if power else {beside[0]: ""})
-        mend = f"results are of the base; {given} {'learns power' if power else 'leaves one out'}"
+        mend = f"results are of the base; {parameter('columns', {beside[0]: ''})} leaves one out"
+        if "power_w" not in table.numbers and (power := source_meant("power_w", beside)):
+            mend = f"power is not learnt; {parameter('columns', {'power_w': power})} learns it"
         told.append(f"{', '.join(map(repr, beside))}: {_AS_COUNTER}; {mend}")
     for column in columns:
         steps = _steps_of_every_cell(table.numbers[column], cells)

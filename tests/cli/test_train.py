@@ -154,8 +154,7 @@ def test_power_under_another_name_is_told(cli: Cli) -> None:
     for row in rows:
         row.pop("power_w", None)
     _, err = cli.both("train", tidy.write_csv(Path("t.csv"), rows), *GIVEN, "--no-check")
-    assert "'avg power (mW)': treated as a counter like any other; results are of the base" in err
-    [given] = re.findall("--map '(.*?)' learns power", err)
+    [given] = re.findall("power is not learnt; --map '(.*?)' learns it", err)
     out = cli("train", "t.csv", *GIVEN, "--no-check", "--map", given)
     assert "time and power by" in out
 
