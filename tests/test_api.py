@@ -334,6 +334,9 @@ def test_the_columns_that_a_message_says_are_taken_wherever_a_table_is(tmp_path:
         ms.train(data, "mid", "nearest"),
     )
     assert [*model.predictors] == ["time", "power"]
+    profile = frame.rename(columns={"kernel": "kernel name"})
+    with pytest.raises(InputError, match="'kernel': 'kernel name', 'engine_mhz': 'core clock"):
+        model.predict(profile)
     errors = ms.cross_validate("nearest", data, **CHEAP).frame["mape"]
     for table in (frame, tmp_path / "t.csv"):
         predicted = model.predict(table, at="engine=600", columns=columns).frame

@@ -278,9 +278,9 @@ def read_profiles(
             "the counters: pandas.DataFrame([…])"
         )
     if isinstance(path, Path | str):
-        table = read_table(input_file(str(path)), columns=columns)
+        table = read_table(input_file(str(path)), ("kernel",), columns)
     else:
-        table = table_from_frame(path, columns=columns)
+        table = table_from_frame(path, ("kernel",), columns=columns)
     return profiles_at(with_base_clocks(table, base.as_dict(), snap_clocks), base, device)
 
 

@@ -364,9 +364,9 @@ def _mends(missing: Sequence[str], present: Collection[str]) -> str:
     """What to do about missing columns of ours: `columns` for what it can say, others to add."""
     sources = {name: source_meant(name, present) or _FOR_ALL_ROWS.get(name) for name in missing}
     said = {name: column for name, column in sources.items() if column}
-    power = None if "power_w" in {*missing, *present} else source_meant("power_w", present)
-    if said and power:  # not required, but else a counter
-        said["power_w"] = power
+    for name in MEASURED if said else ():  # not required, but else counters
+        if name not in {*missing, *present} and (column := source_meant(name, present)):
+            said[name] = column
     what = "it is" if len({*missing, *said}) == 1 else "they are"
     mends = [f"say what {what} with {parameter('columns', said)}"] if said else []
     if list(missing) == ["engine_mhz"] and any(name in present for name in CAP_COLUMNS):
