@@ -48,7 +48,7 @@ from mlscale.model.model import NO_POWER_THERE, Model, feature_warnings, trainin
 from mlscale.model.predictions import COVERAGE, EXTRAPOLATED, Predictions, coverage_of_each
 from mlscale.model.unprofiled import exchanging, refuse_little_cover, taken_for_the_mean
 from mlscale.notes import Note
-from mlscale.parameters import call, parameter
+from mlscale.parameters import parameter
 from mlscale.text import percent_in_words, share_in_percent
 
 MOST_UNCOUNTED = 0.01  # most of a run's time without counters, at another memory clock
@@ -137,9 +137,8 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
     """Raise InputError where a lower clock is asked for on a grid over CU counts alone."""
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
-            "the model has several CU counts and one clock, so no lower clock can be advised: use "
-            f"{call('predict', 'FILE')} for all CU counts, {parameter('minimize', 'time')} for the "
-            "fastest"
+            "the model has several CU counts and one clock, so no lower clock can be advised: "
+            f"'predict' of the same gives all CU counts, {parameter('minimize', 'time')} the best"
         )
 
 

@@ -34,6 +34,7 @@ SIMULATED = "simulated-gcn3.mlscale simulated-gcn3-profile.csv"
 # What is refused by its words alone, before any file is looked for; the line names the help.
 PREDICT, TRAIN = "predict m.mlscale p.csv", "train t.csv --base mid -o m"
 USAGE = {
+    "show": "a shipped model: h100-sms, kernels, runs, simulated-gcn3",
     "datasets list all": "unrecognized arguments: all",
     "advise p.csv -o a.xyz": "a.xyz: mlscale does not write .xyz; name a file *.csv, *.json or *.t",
     "study errors t.csv --quick": "there is no option --quick",
