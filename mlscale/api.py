@@ -18,6 +18,7 @@ from mlscale.advice.objectives import Limits
 from mlscale.advice.recommendation import Advice, Choice
 from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.devices import devices_matching, key_or_name
 from mlscale.data.grid import settings_of
 from mlscale.data.profiles import Profiles
@@ -25,7 +26,7 @@ from mlscale.data.surfaces import run_in_sequence
 from mlscale.data.table_files import table_from_frame
 from mlscale.errors import InputError, extra_named, kept_notes
 from mlscale.files import write_text
-from mlscale.guesses import Guided, instead
+from mlscale.guesses import SAVED_PLOT, Guided, instead, written
 from mlscale.model.model import Model, is_model_name
 from mlscale.model.plots import draw_curves
 from mlscale.model.predictions import COVERAGE, Predictions
@@ -160,6 +161,7 @@ class Answer(Guided):
         card = _html_table(self._headline(), columns if kernels else {})
         return f'<div style="{style}">{card}<div>{below}</div></div>'
 
+    @written(SAVED_PLOT)
     def plot(self) -> "Figure":
         """Time and energy of the run over the engine clock, with band, limit and what to set.
 
@@ -388,15 +390,22 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
             "mlscale.import_profile(file, power=500)"
         )
     choices = {name: known[name] for name in _CHOICES if name in known}
+    columns = choices.get("columns", NO_COLUMNS)
     model = choices.pop("model", "auto")
     return Asked(
         tuple(source.further(str(one)) for one in run) if is_files else (),
         Given(**facts),
-        None if is_files else run[0] if isinstance(run[0], Profiles) else table_from_frame(run[0]),
+        None if is_files else _read(run[0], columns),
         None if model in ("auto", None) else model if isinstance(model, Model) else str(model),
-        also=tuple(source.further(str(x)) if _is_file(x) else table_from_frame(x) for x in further),
+        also=tuple(source.further(str(x)) if _is_file(x) else _read(x, columns) for x in further),
         **choices,
     )
+
+
+def _read(frame: Any, columns: Columns) -> Any:
+    """The table in a data frame; profiles as they are. Raises InputError."""
+    is_read = isinstance(frame, Profiles)
+    return frame if is_read else table_from_frame(frame, columns=columns)
 
 
 def _rates(known: Mapping[str, Any]) -> list[float]:

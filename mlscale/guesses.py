@@ -4,9 +4,12 @@ guesses.json has, by kind of object, what it is called with the default advice, 
 what to use instead.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from mlscale.errors import InputError
 from mlscale.files import shipped_json
 from mlscale.text import did_you_mean
 
@@ -24,6 +27,28 @@ def no_such(kind: str, name: str, names: Iterable[str]) -> str:
     """The message on an unknown attribute."""
     called, _, default = shipped_json(__file__, "guesses.json")[kind][""].partition("|")
     return f"{called} no '{name}'{instead(kind, name, names, f'; {default}')}"
+
+
+SAVED_PLOT = ".plot().savefig('x.png')"
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def written(example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a call whose arguments do not fit an InputError, with what to write."""
+
+    def guided(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **named: P.kwargs) -> R:
+            try:
+                signature(function).bind(*args, **named)
+            except TypeError as error:
+                raise InputError(f"{function.__name__}: {error}; write {example}") from None
+            return function(*args, **named)
+
+        return call
+
+    return guided
 
 
 class Guided:

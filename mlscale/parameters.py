@@ -53,6 +53,17 @@ def parameter(name: str, value: str | Mapping[str, str] = "") -> str:
     return f"{name}='{value}'" if value[:1].islower() else f"{name}={value}"
 
 
+def call(name: str, argument: str) -> str:
+    """A function of the API with an argument; the command of its name where these are spoken.
+
+    Example:
+        >>> call("advise", "FILE")
+        'mlscale.advise(FILE)'
+    """
+    is_command = speaks_options.get()
+    return command(f"{name} {argument}") if is_command else f"mlscale.{name}({argument})"
+
+
 def command(words: str, *switches: str, **values: str) -> str:
     """A line for a shell, which is the same in every front end.
 

@@ -4,6 +4,7 @@ Expected: what the command line says of the same files; errors of a prediction t
 by hand; else the words, which are regression only.
 """
 
+import ast
 import json
 import re
 import warnings
@@ -38,9 +39,12 @@ def names() -> dict[str, Any]:
         warnings.simplefilter("ignore")
         profiles = ms.import_profile(NCU)
     model = ms.train(table, "mid", "nearest")
-    given = {"ncu": NCU, "profiles": profiles, "data": table, "df": table.to_frame()}
+    frame = table.to_frame()
+    given = {"ncu": NCU, "profiles": profiles, "data": table, "df": frame}
+    given["of_16"] = frame[frame["cu_count"] == 16].drop(columns="cu_count")
     profile = table.profiles("mid")
-    return {"ms": ms, "pd": pd, **given, "model": model, "at_mid": profile, "a": ms.advise(NCU)}
+    more = {"errors": ms.cross_validate("nearest", table, **CHEAP), "a": ms.advise(NCU)}
+    return {"ms": ms, "pd": pd, **given, "model": model, "at_mid": profile, **more}
 
 
 # By what is typed, what the one line says; nothing where it works.
@@ -126,11 +130,35 @@ GUESSES = {
     "model.predict(at_mid, engine_mhz=600)": "write at={'engine': …}",
     "ms.predict(ncu, engine_mhz=600)": "write at={'engine': …}",
     "model.predict({'VALUBusy': 50})": "a dict is not a profile; make a data frame of it",
-    "model.predict(at_mid, at=600)": "600 of what? Write at={'engine': 600}",
+    "model.predict(at_mid, at=600)": "600 of what? Write {'engine': 600}",
     "model.predict(at_mid, at={'clock': 600})": "'clock' is not a setting; use cu, engine",
     "model.predict(at_mid).at(engine_mhz=5000)": "unless asked to (extrapolate=True)",
     "ms.predict(model, at_mid)": "write predict(run, model=model)",
     "ms.save('x.mlscale', model)": "mlscale.save(model, 'my.mlscale')",
+    "ms.load(ncu)": "but a table or log; advice on it: mlscale.advise(FILE)",
+    "ms.train(df, 'mid', leave_out='a')": "leave its rows out of the table: mlscale.train(frame[",
+    "ms.cross_validate(data)": "write mlscale.cross_validate('wu', tables)",
+    "errors.to_pandas()": "print them, or take .frame, a pandas DataFrame",
+    "errors.summary()": "print them, or take .frame, a pandas DataFrame",
+    "errors.plot('x.png')": "write .plot().savefig('x.png')",
+    "a.plot('x.png')": "write .plot().savefig('x.png')",
+    "model.predict(at_mid).plot('x.png')": "write .plot().savefig('x.png')",
+    "model.predict(at_mid)['energy']": "predictions have no 'energy'; write predictions.energy_mj",
+    "ms.read_profiles(df)": "write mlscale.read_profiles(path, model.base, model.device)",
+    "ms.import_profile(ncu, columns={'time_ms': 't'})": "of a table mlscale.predict(path, columns=",
+    # A base, and the number of CUs for all rows.
+    "ms.train(data, {'cu': 16, 'engine': 600, 'memory_mhz': 700}, 'nearest')": "",
+    "ms.train(data, {'engine': 600})": "'engine=600' gives no cu_count; one of 4, 8, 16",
+    "ms.train(data, [1400, 700])": "[1400, 700] is not a configuration; write {'engine': 1200}",
+    "ms.train(data, 1000)": "1000 is not a configuration; write {'engine': 1200}",
+    "ms.cross_validate('nearest', data, base={'clock': 6})": "'clock' is not a setting; use cu,",
+    "ms.advise(ncu, base=1980)": "1980 of what? Write {'engine': 1980}",
+    "ms.import_profile(ncu, base={'engine': 1980, 'memory': 2619})": "",
+    "ms.import_profile(ncu, base='engine=1980,memory=2619')": "",
+    "ms.read_profiles(df, {'cu': 16, 'engine': 600, 'memory': 700}, 'made-gpu')": "",
+    "ms.read_profiles(df, 'engine=600', 'made-gpu')": "gives no cu_count and no memory_mhz",
+    "ms.read(of_16, columns={'cu_count': '16'})": "",
+    "ms.read(of_16, columns={'cu_count': 'N'})": "no column 'N'; give a column, or a number for",
     "ms.study('errors', data, 'nearest')": "write mlscale.cross_validate(predictors, tables)",
 }
 
@@ -142,7 +170,9 @@ def test_a_guess_works_or_one_line_says_what_to_write(typed: str) -> None:
         if not GUESSES[typed]:
             eval(typed, names())
             return
-        with pytest.raises((InputError, AttributeError), match=re.escape(GUESSES[typed])) as told:
+        with pytest.raises(
+            (InputError, AttributeError, KeyError), match=re.escape(GUESSES[typed])
+        ) as told:
             eval(typed, names())
     assert len(str(told.value).splitlines()) == 1
     assert "--" not in str(told.value)
@@ -288,6 +318,35 @@ def test_errors_of_a_model_are_the_mean_ones() -> None:
     beside = np.delete(factors, made.GRID.position("mid"), axis=1)
     errors = ms.train(data, "mid", "no-scaling").errors(data.to_frame())
     assert errors == pytest.approx({"time": 100 * np.abs(1 / beside - 1).mean()})
+
+
+def test_the_columns_that_a_message_says_are_taken_wherever_a_table_is(tmp_path: Path) -> None:
+    """As the message has them; the model is that of the table with our names."""
+    data = made.measurements()
+    called = {"device": "gpu", "engine_mhz": "core clock (MHz)", "time_ms": "duration (us)"}
+    frame = data.to_frame().rename(columns={**called, "power_w": "avg power (mW)"})
+    frame[["duration (us)", "avg power (mW)"]] *= 1000
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InputError) as told:
+        ms.train(frame)
+    columns = ast.literal_eval(str(told.value).partition("columns=")[2])
+    model, expected = (
+        ms.train(frame, "mid", "nearest", columns=columns),
+        ms.train(data, "mid", "nearest"),
+    )
+    assert [*model.predictors] == ["time", "power"]
+    profile = frame.rename(columns={"kernel": "kernel name"})
+    with pytest.raises(InputError, match="'kernel': 'kernel name', 'engine_mhz': 'core clock"):
+        model.predict(profile)
+    errors = ms.cross_validate("nearest", data, **CHEAP).frame["mape"]
+    for table in (frame, tmp_path / "t.csv"):
+        predicted = model.predict(table, at="engine=600", columns=columns).frame
+        of_ours = expected.predict(data.to_frame(), at="engine=600").frame
+        pd.testing.assert_frame_equal(predicted, of_ours)
+        assert len(ms.predict(table, model=model, columns=columns).frame)
+        assert model.errors(table, columns=columns) == pytest.approx(expected.errors(data))
+        of_table = ms.cross_validate("nearest", table, columns=columns, **CHEAP).frame["mape"]
+        assert of_table.tolist() == pytest.approx(errors.tolist())
 
 
 def test_cross_validation_is_the_study() -> None:

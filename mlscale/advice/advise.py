@@ -137,9 +137,8 @@ def _require_clocks(objective: str, grid: ConfigGrid) -> None:
     """Raise InputError where a lower clock is asked for on a grid over CU counts alone."""
     if objective == "clock" and len(grid.engine_mhz) == 1 < len(grid.cu_count):
         raise InputError(
-            "the readings differ in CU count, not in clock, so no lower clock can be advised: "
-            f"use 'mlscale predict' for all CU counts, {parameter('minimize', 'time')} for the "
-            "fastest"
+            "the model has several CU counts and one clock, so no lower clock can be advised: "
+            f"'predict' of the same gives all CU counts, {parameter('minimize', 'time')} the best"
         )
 
 
@@ -337,7 +336,7 @@ def _with_times(model: Model, predictions: Predictions, end: Floats | None) -> P
     """Predictions as if an end of the times, relative to the base, were the times."""
     times = predictions["time"]
     surfaces = {"time": replace(times, values=times.values if end is None else end)}
-    if "power" in predictions:
+    if "power" in predictions.surfaces:
         alone = replace(surfaces["time"], low=None, high=None)
         power = model.power_at(predictions.profiles, alone)
         surfaces["power"] = replace(power, flags=predictions["power"].flags)

@@ -16,7 +16,7 @@ from mlscale.errors import InputError, UsageError, warn
 from mlscale.quantities import number_and_unit, quantity
 from mlscale.readers.given import Given
 from mlscale.readers.source import PMC_PERF, Source, check_left_out, further, source_of
-from mlscale.text import plain_number, shell_line
+from mlscale.text import shell_line
 
 if TYPE_CHECKING:
     from mlscale.advice.answer import RunGoal
@@ -155,9 +155,9 @@ def settings(text: str, cu_axis: str = "cu") -> dict[str, float]:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def mapping(text: str) -> dict[str, str | float]:
-    """What a file calls our columns, by NAME=COLUMN[:UNIT],…; numbers as such, '' for none."""
-    found: dict[str, str | float] = {}
+def mapping(text: str) -> dict[str, str]:
+    """What a file calls our columns, by NAME=COLUMN[:UNIT],…; '' for none."""
+    found: dict[str, str] = {}
     for part in text.split(","):
         name, equals, said = map(str.strip, part.partition("="))
         if not name or not equals:
@@ -165,8 +165,6 @@ def mapping(text: str) -> dict[str, str | float]:
         if name in found:
             raise argparse.ArgumentTypeError(f"'{name}' is given twice")
         found[name] = said
-        with suppress(ValueError):
-            found[name] = plain_number(said)
     return found
 
 

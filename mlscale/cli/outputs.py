@@ -66,7 +66,7 @@ def add_format(parser: Parser, formats: Sequence[str], default: str | None = "ta
 def add_output_of_format(parser: Parser, formats: Sequence[str]) -> None:
     """Add a file to write, whose name says the format where --format does not."""
     endings = ", ".join(f"*{_ENDINGS[form][0]}" for form in formats if form in _ENDINGS)
-    what = f"file to write instead of printing: {endings}"
+    what = f"file to write instead of printing: {endings}, *.txt"
     parser.add("-o", "--output", metavar="FILE", help=what)
     add_format(parser, formats, default=None)
 

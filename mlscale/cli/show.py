@@ -12,7 +12,8 @@ from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import Line, facts, json_text, percent, sentences, shown
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig
 from mlscale.data.profiles import QUANTITIES
-from mlscale.model.model import Model, load
+from mlscale.errors import UsageError
+from mlscale.model.model import Model, load, shipped_models
 from mlscale.predictors.base import (
     GivesIntervals,
     HasFeatures,
@@ -38,7 +39,8 @@ _NOT_FACTS = ("kernels", "metadata", "unmeasured", "feature_status", "origin")
 
 def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
-    parser.add("model", metavar="MODEL", help="model file, or the name of a shipped one")
+    what = "model file, or the name of a shipped one"
+    parser.add("model", nargs="?", metavar="MODEL", help=what)
     what = "print its grid, applications, sources, parameters and features too"
     parser.add("--all", action="store_true", help=what)
     options.add_predictor_class(parser)
@@ -47,6 +49,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print what the model holds. Raises InputError."""
+    if arguments.model is None:
+        raise UsageError(f"name a model file, or a shipped model: {', '.join(shipped_models())}")
     model = load(arguments.model, [arguments.predictor] if arguments.predictor else [])
     document = {"model": Path(arguments.model).name, **contents(model)}
     if arguments.json:

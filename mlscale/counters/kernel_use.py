@@ -107,7 +107,7 @@ def kernel_use(profiles: Profiles, trained: UseSources | None = None) -> KernelU
     determined.
     """
     use, _ = use_and_sources(profiles, trained)
-    _check_memory(profiles, use.memory)
+    _check_memory(profiles, use.memory, "" if trained is None else f"; or {_INSTEAD}")
     return use
 
 
@@ -176,18 +176,18 @@ def use_and_sources(
     return KernelUse(**numbers, **_launch(profiles, device), unit=unit), sources
 
 
-def _check_memory(profiles: Profiles, memory: Floats) -> None:
-    """Raise InputError where the DRAM traffic of a kernel is not known, or cannot be."""
+def _check_memory(profiles: Profiles, memory: Floats, instead: str) -> None:
+    """Raise InputError, with what else to do, where a kernel's DRAM traffic is not known or odd."""
     if np.isnan(memory).all() and is_sampled(profiles.metadata):
         raise InputError(f"{_INSTEAD}: the log lacks the DRAM traffic, which this model needs")
     if np.isnan(memory).all():
         needed = traffic_needed(str(profiles.metadata.get("counter_tool")))
-        raise InputError(f"the model needs {needed}; or {_INSTEAD}{half_of_traffic(profiles)}")
+        raise InputError(f"the model needs {needed}{instead}{half_of_traffic(profiles)}")
     if np.isnan(memory).any():
         name = profiles.kernels[int(np.isnan(memory).argmax())]
         raise InputError(
             f"kernel '{name}' lacks its DRAM traffic at {profiles.base}; profile it with those "
-            f"counters, leave it out, or {_INSTEAD}"
+            f"counters, or leave it out{instead}"
         )
     facts = (profiles.kernels, memory, IMPOSSIBLE_SHARE, profiles.device, profiles.base.memory_mhz)
     check("traffic", "profile", *facts)
@@ -234,7 +234,11 @@ def lack_of_peaks(key: str, cu_count: float | None = None) -> str:
             f"'{key}' may be {' or '.join(possible)}; of an export name one with "
             f"{parameter('device')}, of a table with {parameter('columns', {'device': 'KEY'})}"
         )
-    return f"the GPU '{key}' is unknown; to describe it in a device file, {DESCRIBED}"
+    return (
+        f"the GPU '{key}' is unknown; describe it in a device file ({DESCRIBED}), and give that, "
+        f"of an export with {parameter('device', 'FILE')}, of a table with "
+        f"{parameter('columns', {'device': 'FILE'})}"
+    )
 
 
 @dataclass(frozen=True)

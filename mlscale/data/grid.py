@@ -61,7 +61,7 @@ class HardwareConfig:
         return {**self.as_dict(), **({"cu_axis": self.cu_axis} if self.cu_axis else {})}
 
 
-Base = HardwareConfig | Sequence[int] | str
+Base = HardwareConfig | Mapping[str, float] | Sequence[int] | str
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,10 @@ class ConfigGrid:
     def config(self, at: Base) -> HardwareConfig:
         """Return a configuration of the grid, given by itself, its index (c, e, m) or as text.
 
-        Raises InputError if the grid does not have it.
+        Or as a mapping, {'engine': 1200}. Raises InputError if the grid does not have it.
         """
+        if isinstance(at, Mapping):
+            at = ",".join(f"{name}={value}" for name, value in at.items())
         config = self.parse(at) if isinstance(at, str) else at
         if isinstance(config, HardwareConfig):
             for axis, steps in self.steps.items():
@@ -150,7 +152,13 @@ class ConfigGrid:
                         f"{axis} {setting:g} is not on the grid; it has {format_steps(steps)}"
                     )
             return config
-        c, e, m = map(int, config)
+        try:
+            c, e, m = map(int, config)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{config} is not a configuration; write {{'engine': 1200}}, 'engine=1200', 'mid', "
+                "'highest', a HardwareConfig or its index (c, e, m)"
+            ) from None
         if any(not 0 <= i < n for i, n in zip((c, e, m), self.shape, strict=True)):
             raise InputError(
                 f"the grid is {self.shape}, it has no index {(c, e, m)}; if these are settings, "
@@ -269,7 +277,17 @@ def settings_of(at: Any, cu_axis: str = "cu") -> list[dict[str, float]]:
         return [parse_settings(",".join(f"{n}={v}" for n, v in each), cu_axis) for each in pairs]
     if isinstance(at, Iterable):
         return [settings for one in at for settings in settings_of(one, cu_axis)]
-    raise InputError(f"{at} of what? Write at={{'engine': {at}}}")
+    raise InputError(f"{at} of what? Write {{'engine': {at}}}")
+
+
+def config_of(at: Any) -> HardwareConfig:
+    """The configuration of all axes that a Python user gives, see `settings_of`. InputError."""
+    if isinstance(at, HardwareConfig):
+        return at
+    settings = settings_of(at)[0]
+    if lacking := [axis for axis in AXES if axis not in settings]:
+        raise InputError(f"the base {at} gives no {' and no '.join(lacking)}")
+    return HardwareConfig(int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"])
 
 
 def step_weights(

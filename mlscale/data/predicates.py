@@ -15,6 +15,7 @@ import numpy as np
 
 from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.cells import Rows, complete_part
+from mlscale.data.column_names import source_meant
 from mlscale.data.devices import LARGEST_SHARE, Device
 from mlscale.data.grid import AXES, SHORT_NAMES, ConfigGrid, Index
 from mlscale.data.table import NO_TIMES, OF_LAUNCH, Table
@@ -410,26 +411,25 @@ def doubtful_columns(
     the counters that the model learnt count, so the others do no harm.
     """
     told = []
-    if _INSTEAD.isdisjoint(columns):
-        for name, called in _CALLED.items():
-            near = [f"'{column}'" for column in columns if called.fullmatch(column)]
-            if near and name not in columns:
-                mend = f"call it '{name}' if it is a share of the peak, from 0 to 1"
-                told.append(f"{', '.join(near)}: {_AS_COUNTER}; {mend}")
+    for name, called in _CALLED.items() if _INSTEAD.isdisjoint(columns) else ():
+        near = [f"'{column}'" for column in columns if called.fullmatch(column)]
+        if near and name not in columns:
+            mend = f"call it '{name}' if it is a share of the peak, from 0 to 1"
+            told.append(f"{', '.join(near)}: {_AS_COUNTER}; {mend}")
     beside = [one for one in columns if _BESIDE.fullmatch(re.sub(r"[^\w.]+", "_", one).strip("_"))]
     if table is None:
         return {"what": "; ".join(told)} if told else None
     if beside:
         mend = f"results are of the base; {parameter('columns', {beside[0]: ''})} leaves one out"
+        if "power_w" not in table.numbers and (power := source_meant("power_w", beside)):
+            mend = f"power is not learnt; {parameter('columns', {'power_w': power})} learns it"
         told.append(f"{', '.join(map(repr, beside))}: {_AS_COUNTER}; {mend}")
     for column in columns:
         steps = _steps_of_every_cell(table.numbers[column], cells)
         if steps and column not in beside:
-            told.append(
-                f"the rows of one configuration differ in '{column}', always in {steps}: an axis, "
-                "not repetitions; make a table of each, or "
-                f"{parameter('columns', {'cu_count': column})}"
-            )
+            mend = f"make a table of each, or {parameter('columns', {'cu_count': column})}"
+            what = f"the rows of one configuration differ in '{column}', always in {steps}"
+            told.append(f"{what}: an axis, not repetitions; {mend}")
     return {"what": "; ".join(told)} if told else None
 
 

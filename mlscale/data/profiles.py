@@ -17,11 +17,18 @@ from mlscale.data.cells import Rows
 from mlscale.data.checks import check, check_units
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.datasets import input_file
-from mlscale.data.grid import AXES, HardwareConfig
-from mlscale.data.table import IDENTITY, OF_LAUNCH, Table, to_samples, with_base_clocks, with_times
+from mlscale.data.grid import AXES, HardwareConfig, config_of
+from mlscale.data.table import (
+    IDENTITY,
+    OF_LAUNCH,
+    Table,
+    to_samples,
+    with_base_clocks,
+    with_times,
+)
 from mlscale.data.table_files import read_table, table_from_frame
 from mlscale.errors import InputError, warn
-from mlscale.guesses import Guided
+from mlscale.guesses import Guided, written
 from mlscale.parameters import parameter
 from mlscale.text import counted, did_you_mean, shortened
 
@@ -245,15 +252,17 @@ def require_quantity(name: str) -> None:
         raise InputError(f"there is no quantity '{name}'; one of {', '.join(QUANTITIES)}")
 
 
+@written("mlscale.read_profiles(path, model.base, model.device)")
 def read_profiles(
     path: "Path | str | pd.DataFrame",
-    base: HardwareConfig,
+    base: Any,
     device: str,
     columns: Columns = NO_COLUMNS,
     snap_clocks: float = 0.0,
 ) -> Profiles:
     """Read the kernels of a CSV or Parquet profile, or of a data frame, at the base configuration.
 
+    base: a HardwareConfig, or as {'cu': 16, 'engine': 800, 'memory': 700}.
     Rows at other configurations are left out. Several rows of a kernel are repetitions of one
     launch and become their median; how often it runs in the application is in `launches`, and rows
     of different launches are parts of the run, see `Rows`. A table without a device column is
@@ -263,15 +272,16 @@ def read_profiles(
     Example:
         profiles = mlscale.read_profiles("profile.csv", model.base, model.device)
     """
+    base = config_of(base)
     if isinstance(path, Mapping):
         raise InputError(
             "a dict is not a profile; make a data frame of it, with kernel and time_ms next to "
             "the counters: pandas.DataFrame([…])"
         )
     if isinstance(path, Path | str):
-        table = read_table(input_file(str(path)), columns=columns)
+        table = read_table(input_file(str(path)), ("kernel",), columns)
     else:
-        table = table_from_frame(path, columns=columns)
+        table = table_from_frame(path, ("kernel",), columns=columns)
     return profiles_at(with_base_clocks(table, base.as_dict(), snap_clocks), base, device)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,9 +19,10 @@ from mlscale.data.column_names import (
     source_meant,
     split_source,
 )
-from mlscale.data.devices import find_device
+from mlscale.data.devices import facts_to_carry, find_device, key_or_name
 from mlscale.errors import InputError, warn
 from mlscale.parameters import parameter
+from mlscale.text import plain_number
 
 IDENTITY = ("device", "application", "kernel")
 SAVED_INDEX = ("Unnamed: ", "__index_level_")  # how pandas' names of a saved index begin
@@ -210,11 +212,12 @@ def divided(columns: Columns) -> tuple[set[str], Columns]:
 def mapped(table: Table, columns: Columns) -> Table:
     """The table with columns under our names, in our units; their source columns are left out.
 
-    columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name; '' leaves
-    a column of the table out. What stands for compute units under no usual name is an axis of its
-    own. Raises InputError.
+    columns: by our name COLUMN or COLUMN:UNIT, a number for all rows, or a device's name or file;
+    '' leaves a column of the table out. What stands for compute units under no usual name is an
+    axis of its own. Raises InputError.
     """
     used, columns = divided(columns)
+    columns = {name: _number_or_column(name, columns[name], table.columns) for name in columns}
     _check_mapping(table, columns)
     text, numbers = {}, {}
     for name, said in columns.items():
@@ -225,11 +228,13 @@ def mapped(table: Table, columns: Columns) -> Table:
         if name in IDENTITY and column in table.text:
             text[name] = table.text[column]
         elif name == "device":
-            text[name] = [column] * len(table)
+            text[name] = [key_or_name(column)] * len(table)
+            table.metadata.update(facts_to_carry(text[name][0]))
         elif isinstance(said, int | float):
             numbers[name] = np.full(len(table), float(said))
         elif name in IDENTITY or column not in table.numbers:
             problem = missing_column(column, table.columns)
+            problem += "" if name in IDENTITY else "; give a column, or a number for all rows"
             raise InputError(f"{table.source}: the mapping {name}={said}: {problem}")
         else:
             numbers[name] = converted(name, table.numbers[column], unit)
@@ -248,6 +253,14 @@ def mapped(table: Table, columns: Columns) -> Table:
     text |= {name: cells for name, cells in table.text.items() if name not in {*used, *text}}
     rest = {n: values for n, values in table.numbers.items() if n not in {*used, *numbers}}
     return replace(table, text=text, numbers=numbers | rest)
+
+
+def _number_or_column(name: str, said: str | float, present: Collection[str]) -> str | float:
+    """What `columns` says of a column of ours: '20' is a number, unless a column is called so."""
+    if isinstance(said, str) and name not in IDENTITY and said not in present:
+        with suppress(ValueError):
+            return plain_number(said)
+    return said
 
 
 def _check_mapping(table: Table, columns: Columns) -> None:
@@ -351,7 +364,10 @@ def _mends(missing: Sequence[str], present: Collection[str]) -> str:
     """What to do about missing columns of ours: `columns` for what it can say, others to add."""
     sources = {name: source_meant(name, present) or _FOR_ALL_ROWS.get(name) for name in missing}
     said = {name: column for name, column in sources.items() if column}
-    what = "it is" if len(missing) == 1 else "they are"
+    for name in MEASURED if said else ():  # not required, but else counters
+        if name not in {*missing, *present} and (column := source_meant(name, present)):
+            said[name] = column
+    what = "it is" if len({*missing, *said}) == 1 else "they are"
     mends = [f"say what {what} with {parameter('columns', said)}"] if said else []
     if list(missing) == ["engine_mhz"] and any(name in present for name in CAP_COLUMNS):
         mends = [f"for the best power cap of such runs, advise with {parameter('lever', 'cap')}"]

@@ -13,6 +13,7 @@ from mlscale.arrays import Floats
 from mlscale.counters.features import BASE_POWER
 from mlscale.counters.kernel_use import doubtful_traffic
 from mlscale.data.checks import check, notes_on
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.datasets import shipped
 from mlscale.data.grid import AXES, Base, ConfigGrid, HardwareConfig
 from mlscale.data.measurements import Measurements, read
@@ -175,22 +176,23 @@ class Model(Guided):
         profiles: "Profiles | Path | str | pd.DataFrame",
         coverage: float | None = None,
         at: Any = None,
+        columns: Columns = NO_COLUMNS,
         **wrong: Any,
     ) -> Predictions:
         """Predict every quantity that model and profiles have in common, each once.
 
         profiles: or a table of them, see `read_profiles`. coverage: with intervals that hold this
         share of the truth, from predictors that have them. at: where, as {'engine': [1200, 1400]},
-        by default everywhere, see `settings_of`. Kernels that counters say nothing of
-        are completed at the end, see `mlscale.model.unprofiled`. What was measured at further
-        points is not predicted. Raises InputError where the profiles lack what a predictor needs,
-        where they have further points that it makes nothing of, where their power is of another
-        kind, and where the model learnt from simulated data of another device.
+        by default everywhere, see `settings_of`. columns: as for `read`. Kernels that counters say
+        nothing of are completed at the end, see `mlscale.model.unprofiled`. What was measured at
+        further points is not predicted. Raises InputError where the profiles lack what a predictor
+        needs, where they have further points that it makes nothing of, where their power is of
+        another kind, and where the model learnt from simulated data of another device.
         """
         if at is not None or wrong:
-            return self.predict(profiles, coverage).asked_at(at, **wrong)
+            return self.predict(profiles, coverage, columns=columns).asked_at(at, **wrong)
         if not isinstance(profiles, Profiles):
-            profiles = read_profiles(profiles, self.base, self.device, snap_clocks=self.snap_clocks)
+            profiles = read_profiles(profiles, self.base, self.device, columns, self.snap_clocks)
         if not self.untrained:
             self._check_origin(profiles.device)
         if profiles.points:
@@ -225,13 +227,16 @@ class Model(Guided):
             unmeasured=self.unmeasured,
         )
 
-    def errors(self, test: "Measurements | Path | str | pd.DataFrame") -> dict[str, float]:
+    def errors(
+        self, test: "Measurements | Path | str | pd.DataFrame", columns: Columns = NO_COLUMNS
+    ) -> dict[str, float]:
         """The mean absolute percentage error of each quantity [%], such as 2.1 of 'time'.
 
         test: measurements at the base and elsewhere on the model's grid, of kernels that the model
-        did not learn from; the mean is over all of them, but the base. Raises InputError.
+        did not learn from; the mean is over all of them, but the base. columns: as for `read`.
+        Raises InputError.
         """
-        data = read(test).with_base(self.base)
+        data = read(test, columns=columns).with_base(self.base)
         predictions = self.predict(data.profiles(self.base), at=list(data.grid))
         table, means = predictions.columns(), {}
         for quantity in predictions:
@@ -393,16 +398,18 @@ def train(
     predictor: str | type[Predictor] | Predictor | None = None,
     others: Sequence[TrainingSet] = (),
     quantity: str | None = None,
+    columns: Columns = NO_COLUMNS,
     **parameters: Any,
 ) -> Model:
     """Train a model on every quantity that a table of measurements has, or on one alone.
 
-    base: where new kernels are profiled, a configuration of the grid, its index (c, e, m), or a
-    text such as 'mid'; by default the highest setting, which a note says.
+    base: where new kernels are profiled, a configuration of the grid, {'engine': 1200}, its index
+    (c, e, m), or a text such as 'mid'; by default the highest setting, which a note says.
     predictor: a name, a class, or an object whose hyper-parameters are taken; None and 'default'
     take `default_predictor`'s.
     others: measurements of further GPUs, each with its base, that time is learnt from too, by a
     predictor that can; the model is of the first. quantity: 'time' or 'power', to learn that alone.
+    columns: what the table calls our columns, as for `read`.
     parameters: the predictor's other hyper-parameters. Warns where power is to be learnt and the
     predictor predicts time alone. Raises InputError.
 
@@ -410,7 +417,7 @@ def train(
         model = mlscale.train("table.parquet", base="mid", predictor="wu")
         model.errors("further-kernels.parquet")
     """
-    measurements = read(table)
+    measurements = read(table, columns=columns)
     if base is None:
         base = measurements.usual
         given = parameter("base")
@@ -475,6 +482,12 @@ def is_model_name(text: str) -> bool:
     return Path(text).suffix == _MODEL_SUFFIX
 
 
+def shipped_models() -> dict[str, Path]:
+    """The files of the models that ship, by name in order."""
+    models = {one.stem: one for one in shipped().values() if is_model_name(one.name)}
+    return dict(sorted(models.items()))
+
+
 def load(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
     """Load a model file, or the shipped model of that name; this runs no code.
 
@@ -486,7 +499,7 @@ def load(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
         model = mlscale.load("kernels")
     """
     text, file = str(name), Path(name)
-    models = {one.stem: one for one in shipped().values() if is_model_name(one.name)}
+    models = shipped_models()
     stem = text.removesuffix(_MODEL_SUFFIX)
     is_there = os.path.exists(text)  # noqa: PTH110, which raises on some names
     if stem in models and os.path.isdir(text):  # noqa: PTH112
@@ -496,7 +509,7 @@ def load(name: Path | str, predictors: Sequence[type[Predictor]] = ()) -> Model:
             instead = FORMER[stem].format(also=parameter("also", "LOG"))
             raise InputError(f"{text}: this model is no longer shipped; {instead}")
         if stem not in models:
-            names = ", ".join(sorted(models))
+            names = ", ".join(models)
             raise InputError(f"{text}: there is no such model file; the shipped models are {names}")
         file = models[stem]
     return Model(*model_file.read(file, list(predictors)))

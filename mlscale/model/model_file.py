@@ -19,7 +19,7 @@ from mlscale.data.devices import register_facts
 from mlscale.data.grid import ConfigGrid, HardwareConfig, grid_state, restore_grid
 from mlscale.errors import InputError
 from mlscale.files import parse_json_object, read_bytes, whole_file
-from mlscale.parameters import command, parameter
+from mlscale.parameters import call, command, parameter
 from mlscale.predictors import PREDICTORS
 from mlscale.predictors.base import Predictor, Savable
 
@@ -77,12 +77,11 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     """
     content = read_bytes(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
+        told = _NO_MODEL
         if b"," in content[:200].splitlines()[0]:
-            raise InputError(
-                f"{path}: is a table or log, not an mlscale model; advice on it: "
-                f"{command('advise FILE')}"
-            )
-        raise InputError(f"{path}: {_NO_MODEL}")
+            told = "is a table or log, not an mlscale model; advice on it: "
+            told += call("advise", "FILE")
+        raise InputError(f"{path}: {told}")
     try:
         return _trained(content, classes)
     except _RefusedError as error:

@@ -23,7 +23,7 @@ from mlscale.data.surfaces import (
     run_in_sequence,
 )
 from mlscale.errors import InputError, extra_named
-from mlscale.guesses import Guided, instead
+from mlscale.guesses import SAVED_PLOT, Guided, instead, no_such, written
 from mlscale.notes import Note
 from mlscale.text import counted
 
@@ -119,6 +119,8 @@ class Predictions(Guided, Mapping[str, Surfaces]):
         )
 
     def __getitem__(self, quantity: str) -> Surfaces:
+        if quantity not in self.surfaces:
+            raise KeyError(no_such("Predictions", quantity, self.surfaces))
         return self.surfaces[quantity]
 
     def __iter__(self) -> Iterator[str]:
@@ -239,6 +241,7 @@ class Predictions(Guided, Mapping[str, Surfaces]):
             configuration_weights(self.grid, config)  # refuses what is outside
         return replace(self, asked=tuple(asked))
 
+    @written(SAVED_PLOT)
     def plot(self) -> "Figure":
         """The whole run over the axis of most settings: a panel for time, power and energy each.
 

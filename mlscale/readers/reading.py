@@ -1,23 +1,27 @@
 """From the files of one run to profiles, or to a tidy table that later commands read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from mlscale.data.grid import settings_of
 from mlscale.data.profiles import Profiles, configurations, profiles_at
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, no_progress
+from mlscale.guesses import written
 from mlscale.parameters import parameter
 from mlscale.readers.given import Given
 from mlscale.readers.run import Imported
 from mlscale.readers.source import Source, source_of
 
 
+@written("mlscale.import_profile(files), and of a table mlscale.predict(path, columns={…})")
 def import_profile(  # noqa: PLR0913, what files may not say
     files: str | Path | Sequence[str | Path],
     *,
     device: str | None = None,
-    base: Mapping[str, float] | None = None,
+    base: Any = None,
     gpu: str | None = None,
     application: str | None = None,
     power: float | str | Path | None = None,
@@ -29,7 +33,8 @@ def import_profile(  # noqa: PLR0913, what files may not say
     """Read a profiler's exports of one run, or a monitor's log of it, as profiles to predict from.
 
     files: one file, or several of the same run: further passes, and traces for times and launches.
-    The other arguments add what the files do not say; `mlscale.readers.given.Given` explains each.
+    The other arguments add what the files do not say; `mlscale.readers.given.Given` explains each;
+    base as for `mlscale.advise`, {'engine': 1000} or 'engine=1000'.
     Raises InputError if a file cannot be read, if the files contradict each other or an argument,
     or if something is missing; warns of what was left out.
 
@@ -37,7 +42,7 @@ def import_profile(  # noqa: PLR0913, what files may not say
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
     """
     paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
-    at = {} if base is None else base
+    at = settings_of(base)[0] if base else {}
     return read(
         paths, Given(device, at, gpu, application, power, interval_s, time_ms, each, skip_untimed)
     )

@@ -6,9 +6,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.measurements import read
 from mlscale.errors import InputError, extra_named
-from mlscale.guesses import instead
+from mlscale.guesses import SAVED_PLOT, Guided, instead, written
 from mlscale.predictors import PREDICTORS
 from mlscale.studies.base import Rows, Study, Tables, flat
 from mlscale.studies.candidates import AnyPredictor
@@ -50,7 +51,7 @@ def study(
     """
     import pandas as pd
 
-    planned = plan(name, tables_by_name(tables), predictors=predictors, **options)
+    planned = plan(name, tables, predictors=predictors, **options)
     results = results_of(planned, jobs)
     return pd.DataFrame([flat(row) for row in planned.rows(results)])
 
@@ -60,9 +61,10 @@ def results_of(planned: Study, jobs: int | None) -> list[Any]:
     return planned.results(min(jobs or os.cpu_count() or 1, len(planned.parts)))
 
 
-def plan(name: str, tables: Tables, **options: Any) -> Study:
+def plan(name: str, tables: AnyTables, columns: Columns = NO_COLUMNS, **options: Any) -> Study:
     """The study of that name; an option that is None is left to its default.
 
+    columns: what the tables call our columns, as for `read`.
     Raises InputError on a name or an option that does not exist, and where nothing can be studied.
     """
     if name not in STUDIES:
@@ -78,7 +80,8 @@ def plan(name: str, tables: Tables, **options: Any) -> Study:
     if "folds" in given and (given.setdefault("protocol", K_FOLD) != K_FOLD or given["folds"] < 2):
         raise InputError(f"folds are only for the protocol '{K_FOLD}', and at least 2")
     if "train_on" in given:
-        given["train_on"] = tables_by_name(given["train_on"])
+        given["train_on"] = tables_by_name(given["train_on"], columns)
+    tables = tables_by_name(tables, columns)
     if not tables:
         raise InputError("a study needs a table")
     planned = STUDIES[name](tables=tables, **given)
@@ -92,10 +95,10 @@ def options_of(name: str) -> list[str]:
     return [field.name for field in fields(STUDIES[name]) if field.name != "tables"]
 
 
-def tables_by_name(tables: AnyTables) -> Tables:
+def tables_by_name(tables: AnyTables, columns: Columns = NO_COLUMNS) -> Tables:
     """Return tables by name: the file's without suffix, or the device. Raises InputError."""
     if isinstance(tables, Mapping):
-        return {name: read(table) for name, table in tables.items()}
+        return {name: read(table, columns=columns) for name, table in tables.items()}
     named: Tables = {}
     several = tables if isinstance(tables, list | tuple) else [tables]
     if several and isinstance(several[0], str) and several[0] in PREDICTORS:
@@ -103,7 +106,7 @@ def tables_by_name(tables: AnyTables) -> Tables:
             f"predictors come before tables; write cross_validate('{several[0]}', tables)"
         )
     for table in several:
-        data = read(table)
+        data = read(table, columns=columns)
         name = Path(table).stem if isinstance(table, str | Path) else data.device
         if name in named:
             raise InputError(f"two tables are named '{name}'; give a dict of tables by name")
@@ -112,7 +115,7 @@ def tables_by_name(tables: AnyTables) -> Tables:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CrossValidation:
+class CrossValidation(Guided):
     """Errors of predictors [%]: frame, a row for each table, quantity and predictor.
 
     A column's meaning: docs/reference/files.md. each_kernel: rows of the kernels' errors.
@@ -125,6 +128,7 @@ class CrossValidation:
         shown = ["table", "quantity", "predictor", "features", "n_kernels", "mape", "coverage"]
         return str(self.frame[shown].to_string(index=False))
 
+    @written(SAVED_PLOT)
     @extra_named("'plot'")
     def plot(self) -> "Figure":
         """The error of each kernel, a row of dots for each predictor; a panel for each quantity.
@@ -136,6 +140,7 @@ class CrossValidation:
         return error_figure(self.each_kernel)
 
 
+@written("mlscale.cross_validate('wu', tables)")
 @extra_named("'cross_validate'", "study")
 def cross_validate(
     predictors: AnyPredictor | Sequence[AnyPredictor] | None,
@@ -149,7 +154,7 @@ def cross_validate(
     hyper-parameters are kept; None takes what suits the tables. tables: measurements, files or data
     frames; several in a list, or in a dict by name. jobs: processes; as many as there are cores.
     options: those of `mlscale.studies.study.study`, such as quantity='time', base='highest',
-    seeds=3, train_on='micro.parquet'. Raises InputError.
+    seeds=3, train_on='micro.parquet'; columns as for `read`. Raises InputError.
 
     Example:
         errors = mlscale.cross_validate(["nearest", "wu"], "table.parquet", quantity="time")
@@ -157,7 +162,7 @@ def cross_validate(
     """
     import pandas as pd
 
-    planned = plan("errors", tables_by_name(tables), predictors=predictors, **options)
+    planned = plan("errors", tables, predictors=predictors, **options)
     results = results_of(planned, jobs)
     frame = pd.DataFrame([flat(row) for row in planned.rows(results)])
     return CrossValidation(frame, planned.files(results)["kernels"])

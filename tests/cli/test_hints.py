@@ -10,6 +10,7 @@ made, or ship.
 import ast
 import csv
 import itertools
+import json
 import math
 import re
 import shlex
@@ -28,6 +29,7 @@ import mlscale
 from mlscale import parameters
 from mlscale.cli.main import COMMANDS, main
 from mlscale.data.datasets import path as shipped
+from mlscale.data.devices import load_device
 from mlscale.parameters import in_options
 
 PACKAGE = Path(mlscale.__file__).parent
@@ -190,6 +192,7 @@ def write_tables() -> None:
     unnamed = [{k: v for k, v in row.items() if k != "application"} for row in table]
     tidy.write_csv(Path("variants.csv"), unnamed)
     tidy.write_csv(Path("resulted.csv"), [{**r, "mean_edp": 9} for r in table])
+    tidy.write_csv(Path("in-mw.csv"), [{**r, "avg power (mW)": 5e4} for r in bare])
     tidy.write_csv(
         Path("worded.csv"), [{**r, "size": 1 if n else "1MB"} for n, r in enumerate(table)]
     )
@@ -227,6 +230,8 @@ def write_models(table: Rows) -> None:
 
 def write_exports() -> None:
     """The export of two kernels on an H100, written by hand, with facts changed."""
+    other = {**load_device("gtx980").as_dict(), "key": "other"}
+    Path("other.json").write_text(json.dumps(other))
     text = shipped("h100-by-hand.csv").read_text("utf-8")
     header, *lines = [row for row in csv.reader(text.splitlines()) if row]
     for name, gpu in (
@@ -329,6 +334,7 @@ def followed(hint: Mapping[str, str], at: str) -> str:
 
 
 @pytest.mark.parametrize("hint", HINTS, ids=lambda hint: f"{hint['$']}: {hint['says']}")
+@pytest.mark.usefixtures("forget_own_devices")
 def test_a_hint_is_followed(cli: Cli, inputs: Path, hint: dict[str, str]) -> None:
     _, said = told(cli, hint["$"])
     assert of_hint(hint, said), f"{hint['says']} is not in: {said}"

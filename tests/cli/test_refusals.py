@@ -34,6 +34,7 @@ SIMULATED = "simulated-gcn3.mlscale simulated-gcn3-profile.csv"
 # What is refused by its words alone, before any file is looked for; the line names the help.
 PREDICT, TRAIN = "predict m.mlscale p.csv", "train t.csv --base mid -o m"
 USAGE = {
+    "show": "a shipped model: h100-sms, kernels, runs, simulated-gcn3",
     "datasets list all": "unrecognized arguments: all",
     "advise p.csv -o a.xyz": "a.xyz: mlscale does not write .xyz; name a file *.csv, *.json or *.t",
     "study errors t.csv --quick": "there is no option --quick",
@@ -106,7 +107,7 @@ ADVISE = {
     "advise people.csv": "people.csv: unrecognised file; its columns 'name', 'age'",
     f"advise no-times.csv {AT}": "has no times for 2 kernels ('triad(",
     f"advise no-traffic.csv --model kernels {AT}": "the model needs the DRAM traffic: ncu's --sect",
-    f"advise unknown.csv --device foo-9000 {AT}": "the GPU 'foo-9000' is unknown; to describe it",
+    f"advise unknown.csv --device foo-9000 {AT}": "the GPU 'foo-9000' is unknown; ~map device=FILE",
     f"advise b300.csv {AT}": "132 CUs are fewer than the 148 of 'b300'",
     "advise run.ncu-rep": "run.ncu-rep: is not text; export the profiler's report as CSV, for",
     "advise training-step-trace.json.gz": "does not say engine_mhz; give --base engine=…",

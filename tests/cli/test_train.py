@@ -4,6 +4,7 @@ Truth is of the laws in tests/synthetic/, and of tidy.rows(), whose times are by
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -143,6 +144,30 @@ def test_a_column_to_leave_out_is_in_one_of_the_tables(cli: Cli, table: Path) ->
         assert said.endswith("t.csv: the mapping store=: there is no column 'store'")
     for name, why in (("store", "did you mean 'stores'?"), ("stores", "cannot use further")):
         assert why in cli.refused(*predict, "--also", other, "--map", f"{name}=")
+
+
+@pytest.mark.usefixtures("forget_own_devices")
+def test_a_device_file_is_given_as_the_message_says(cli: Cli) -> None:
+    """The model carries its facts, and is by 'bottleneck', which needs the peaks."""
+    bottleneck_kernels.measurements(4).write("t.csv")
+    facts = json.loads(cli("devices", "show", "gtx980", "--json"))
+    Path("FILE.json").write_text(json.dumps({**facts, "key": "mine"}))
+    train_as = ("train", "t.csv", *GIVEN, "--no-check", "--map")
+    told = " ".join(cli(*train_as, "device=other").split())
+    assert "the GPU 'other' is unknown; describe it in a device file" in told
+    assert "of a table with --map device=FILE" in told
+    assert "by 'bottleneck'" in cli(*train_as, "device=FILE.json")
+    assert load(MODEL).card["metadata"]["device_facts"]["key"] == load(MODEL).device == "mine"
+
+
+def test_power_under_another_name_is_told(cli: Cli) -> None:
+    rows = [{**row, "avg power (mW)": 5e4} for row in tidy.rows()]
+    for row in rows:
+        row.pop("power_w", None)
+    _, err = cli.both("train", tidy.write_csv(Path("t.csv"), rows), *GIVEN, "--no-check")
+    [given] = re.findall("power is not learnt; --map '(.*?)' learns it", err)
+    out = cli("train", "t.csv", *GIVEN, "--no-check", "--map", given)
+    assert "time and power by" in out
 
 
 def test_the_file_is_the_same_whatever_its_name(cli: Cli, table: Path) -> None:

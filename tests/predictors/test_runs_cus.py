@@ -135,7 +135,7 @@ class TestCommand:
         ("command", "options", "problem"),
         [
             ("predict", ["--at", "cu=42,engine=900"], "at other engine clocks or at other CU"),
-            ("advise", [], "no lower clock can be advised"),
+            ("advise", [], "one clock, so no lower clock can be advised"),
         ],
     )
     def test_what_is_refused(
