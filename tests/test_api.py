@@ -135,7 +135,7 @@ GUESSES = {
     "model.predict(at_mid).at(engine_mhz=5000)": "unless asked to (extrapolate=True)",
     "ms.predict(model, at_mid)": "write predict(run, model=model)",
     "ms.save('x.mlscale', model)": "mlscale.save(model, 'my.mlscale')",
-    "ms.load(ncu)": "but a table or log; advice on it: mlscale.advise(FILE)",
+    "ms.load(ncu)": "is a table or log, not an mlscale model; advice on it: mlscale.advise(FILE)",
     "ms.train(df, 'mid', leave_out='a')": "leave its rows out of the table: mlscale.train(frame[",
     "ms.cross_validate(data)": "write mlscale.cross_validate('wu', tables)",
     "errors.to_pandas()": "print them, or take .frame, a pandas DataFrame",
