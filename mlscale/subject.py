@@ -382,9 +382,13 @@ def _device_and_base(table: Table, given: Given, model: Model | None) -> tuple[s
     if model is not None and not (given.device or given.base) and _is_for(model, table):
         return model.device, model.base
     possible = [given.device, *names, model and model.device]
-    device = next((name for name in possible if name), None)
+    device, named = next((name for name in possible if name), None), parameter("device")
+    if device is None and "cu_count" in given.base:
+        from mlscale.readers.run import UNLISTED, UNNAMED
+
+        device = UNLISTED
+        warn("G03", f"{table.source}: {UNNAMED.format(named)}")
     if device is None:
-        named = parameter("device")
         raise InputError(f"{table.source}: does not say the GPU; name it with {named}")
     numbers = {**_usual_settings(device, len(table)), **table.numbers}
     filled, highest = replace(table, numbers=numbers), None

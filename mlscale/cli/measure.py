@@ -168,6 +168,8 @@ def _check(arguments: argparse.Namespace) -> None:
     is_folder = os.path.basename(arguments.output or "run.csv") in ("", ".", "..")  # noqa: PTH119
     if is_folder or (asked.suffix and os.path.isdir(asked)):  # noqa: PTH112
         raise UsageError(f"-o {arguments.output}: is a folder; give the name of a file to write")
+    if asked.suffix.lower() == ".parquet":  # by its name it would be read as one
+        raise UsageError(f"-o {arguments.output}: a log is CSV; name it *.csv")
 
 
 def _hold(stack: ExitStack, arguments: argparse.Namespace, board: GpuBoard) -> None:
@@ -258,7 +260,7 @@ def _once(task: _Task) -> Outcome:
         task.remove_partial(task.boards)
         raise
     if is_at_work and not any(recorder.others.values()):
-        told = "the GPU is still busy after the program ended, so the log lacks the rest; if "
+        told = "the GPU was busy when last seen after the program, so the log lacks the rest; if "
         warn("M02", f"{told}something still runs in the background, wait for it, or use --for")
     return Outcome(status, recorder)
 

@@ -121,7 +121,7 @@ def read_title(text: str) -> Title | None:
     words = [word for word in words if not word.isdigit()]
     meant = (_MARKS[plain], 0.0) if plain in _MARKS else None
     meant = meant or (None if unit else _identity(words, plain)) or _quantity(words, unit)
-    if meant is None and _RATE.search(plain) and unit != "-" and not {*words} & _PARTS:
+    if meant is None and _RATE.search(plain) and unit != "-" and not {*words} & _PARTS - {"output"}:
         meant = "rate", 0.0
     return Title(text, meant[0], unit, gpu, meant[1], tuple(words)) if meant else None
 
@@ -221,7 +221,7 @@ def _time(said: set[str]) -> tuple[str, float] | None:
     """A moment, or how long something took; 'time' alone is either."""
     if {"time", "per"} <= said:
         return "time_ms", 1.0
-    if "stamp" in said and not said & _SPOILT:
+    if "stamp" in said and not said & {*_SPOILT, "avg"}:
         return "moment", 0.0
     if said in ({"monotonic"}, {"perf", "counter"}):  # Python's, from no start known
         return "moment", 2.0
@@ -251,6 +251,12 @@ def unread(names: Iterable[str], told: Collection[str]) -> str:
 
 
 @cache
+def may_be_power(text: str) -> bool:
+    """Whether a title that is not understood is of a power, by its unit or its words."""
+    words, unit = _words(text) if len(text) <= _LONGEST and not read_title(text) else ([], "-")
+    return unit in UNITS["power"] or ("power" in words and not unit)
+
+
 def _unread(text: str) -> tuple[str, str]:
     """Our name of what a title in words that are not known may be of a GPU, and its unit."""
     words, unit = _words(text) if len(text) <= _LONGEST and not read_title(text) else ([], "")

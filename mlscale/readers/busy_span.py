@@ -114,9 +114,9 @@ def busy_span(log: Samples) -> BusySpan:
 
     A sample is busy from a tenth of the highest activity on; where a log has no activity but
     power, from the middle between its lowest and its highest power on, so that a smoothed power
-    has the true length; the highest twentieth of the samples, which may be spikes, is no
-    measure. Each sample stands for the time since the one before. Raises InputError where the
-    GPU is idle throughout.
+    has the true length; spikes, the highest twentieth or fewer than half of the samples
+    between, are no measure. Each sample stands for the time since the one before. Raises
+    InputError where the GPU is idle throughout.
     """
     name = next((name for name in _ACTIVITIES if name in log.columns), None)
     if name is None:
@@ -168,6 +168,9 @@ def _threshold(log: Samples, name: str) -> tuple[float, str]:
         )
     highest = usual if usual > _POWER_RISE * low else high  # else the run is in few of the samples
     middle = (low + highest) / 2
+    busy, half = np.flatnonzero(known >= middle), highest / 2
+    if np.median(known[busy[0] : busy[-1] + 1]) < middle and half > _POWER_RISE * low:
+        middle = min(middle, (low + float(np.median(known[known >= half]))) / 2)  # of no spikes
     return middle, f"power is {middle:.4g} W or more, halfway from lowest to highest"
 
 

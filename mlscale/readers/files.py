@@ -76,7 +76,8 @@ class Header:
     def is_log(self) -> bool:
         """Whether they are a log's: of power, or of a clock and use, and of something beside."""
         told = {title.what for title in self.meant}
-        is_sum = "time_ms" in told and not told & {"moment", "time"}
+        is_sum = bool(told & {"time_ms", "rate"}) and not told & {"moment", "time"}
+        is_sum &= "time_ms" in told or "gpu_utilisation" not in told
         is_sum |= self.is_tidy
         is_told = told & {"power_w", "watts"} or {"engine_mhz", "gpu_utilisation"} <= told
         return bool(self.has_names and is_told and len(self.meant) > 1 and not is_sum)
@@ -131,7 +132,8 @@ def why_no_log(file: HeldFile) -> str:
         return f"unrecognised file; {question}"
     if header.is_tidy:
         return "is a table of runs, not a profile or log; use 'mlscale advise' or 'mlscale train'"
-    if "time_ms" in told and told.keys() & {"engine_mhz", "engine_mhz_requested", "power_cap_w"}:
+    clocks = {"engine_mhz", "engine_mhz_requested", "power_cap_w"}
+    if told.keys() & {"time_ms", "rate"} and told.keys() & clocks:
         return is_table_of_runs(header.names)
     shown = ", ".join(f"'{shortened(name)}'" for name in header.names[:_SHOWN] if name)
     shown += " …" if len(header.names) > _SHOWN else ""
@@ -145,6 +147,8 @@ def is_table_of_runs(names: Collection[str]) -> str:
     """The message for a table of runs, each with its time, under other column names."""
     ours = ("engine_mhz", "memory_mhz", "power_cap_w", "time_ms", "power_w")
     told = {name: source for name in ours if (source := source_meant(name, names))}
+    rates = [t.text for name in names if (t := read_title(name)) and t.what == "rate"]
+    told |= {"tokens_per_s": rates[0]} if rates and "time_ms" not in told else {}
     mapped = parameter("columns", told)
     return f"is a table of runs with other column names; say which is which: {mapped}"
 

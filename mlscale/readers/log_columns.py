@@ -15,7 +15,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.checks import check
-from mlscale.data.column_names import UNITS, Title, read_title, unread
+from mlscale.data.column_names import UNITS, Title, may_be_power, read_title, unread
 from mlscale.data.logs import SHARES
 from mlscale.errors import InputError
 from mlscale.readers.columns import Block, labels
@@ -137,6 +137,8 @@ def columns_of_words(block: Block, kind: Kind) -> LogColumns:
             _take_rank(log, gpu, what, [title for title in several if title.rank == rank])
     if kind is not KIND_OF_TABLES:
         _take_marks(log, kind)
+    if not any("power_w" in found for found in log.values.values()):
+        log.left += [f"'{name}' (whose power?)" for name in block.columns if may_be_power(name)]
     if question := unread(block.columns, {what for found in log.values.values() for what in found}):
         raise InputError(f"{block.path}: {question}")
     return log
@@ -270,14 +272,18 @@ def _moments(log: LogColumns, titles: Sequence[Title]) -> Floats | None:
 
 
 def _check_steps(block: Block, title: Title, seconds: Floats) -> None:
-    """Raise InputError on numbers without a unit, not since 1970, that are hardly seconds."""
+    """Raise InputError on numbers, not since 1970, that are hardly seconds, or of their unit."""
     steps_s = np.diff(seconds)
     steps_s = steps_s[steps_s > 0]
-    if title.unit or not len(steps_s) or seconds.min() > 1e8 or ":" in block.cells(title.text)[0]:
+    if not len(steps_s) or seconds.min() > 1e8 or ":" in block.cells(title.text)[0]:
         return
-    if not _STEPS_S[0] <= (usual := float(np.median(steps_s))) <= _STEPS_S[1]:
-        told = f"column '{title.text}': a sample every {usual:.4g}, in what? End its title with its"
-        raise InputError(f"{block.path}: {told} unit, [s] or [ms] or [us] or [ns]")
+    longest = math.inf if title.unit else _STEPS_S[1]
+    if not _STEPS_S[0] <= (usual := float(np.median(steps_s))) <= longest:
+        asked = f"a sample every {usual:.4g}, in what? End its title with its unit,"
+        if title.unit:
+            asked = f"no log has a sample every {usual * 1e3:.4g} ms; title it 'time' and its unit,"
+        told = f"column '{title.text}': {asked} [s] or [ms] or [us] or [ns]"
+        raise InputError(f"{block.path}: {told}")
 
 
 def _since(block: Block, title: Title) -> Floats:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Seen = Mapping[str, Counter[str | float]]  # by fact of the GPU how often each value was seen
 UNLISTED = "unlisted-gpu"  # one that has no name, of which the user says the number of CUs
+UNNAMED = "does not say the GPU; if 'mlscale devices list' has it: {}"
 KEPT = 0.02  # share of a clock: further off it was not kept, and times are off by as much
 _LISTED = 0.01  # between a clock as a profiler counts it and as the vendor lists it
 _FEW = 0.05  # share of the long kernels' time without a clock, as a first launch
@@ -105,8 +106,7 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     base = given.base
     key, note = _device(source, seen, given.device)
     if key is None and "cu_count" in base:
-        named = parameter("device")
-        key, note = UNLISTED, f"does not say the GPU; if 'mlscale devices list' has it: {named}"
+        key, note = UNLISTED, UNNAMED.format(parameter("device"))
     device = find_device(key) if key else None
     dies = _mean(seen, "xcd_count") or (device.dies if device else None)
     if clocks := _clocks_by_cycles(seen.get("cycles_per_us", Counter()), dies, device):

@@ -58,7 +58,7 @@ class Recorder(threading.Thread):
         """Ask a board; whatever goes wrong, it is lost, and the others are not."""
         try:
             function(board)
-        except Exception as error:  # whatever a driver raises
+        except BaseException as error:  # whatever a driver raises
             self.lost[board.index] = str(error) or type(error).__name__
 
     def _read(self, board: GpuBoard) -> None:
@@ -89,8 +89,8 @@ class Recorder(threading.Thread):
         return not any(map(self._is_busy, self.rows))
 
     def _is_busy(self, index: str) -> bool:
-        rows = self.rows[index]
-        return bool(rows) and index not in self.lost and rows[-1][1].get(BUSY, 0) > IDLE_PERCENT
+        told = (sample[BUSY] for _, sample in reversed(self.rows[index]) if BUSY in sample)
+        return index not in self.lost and next(told, 0) > IDLE_PERCENT
 
     def energy_j(self, index: str) -> float:
         """Of a board until now, by its power [J]."""

@@ -226,3 +226,35 @@ class TestCases:
         trace = data_folder / "cases/7-trace-empty-gpu-name.json"
         said = cli.refused("import", trace, "-o", tmp_path / "t.csv")
         assert "does not say the GPU, engine_mhz, memory_mhz; give --device NAME --base" in said
+
+
+def test_rows_of_a_gpu_without_a_name_need_its_cus_and_memory_clock(
+    cli: Cli, tmp_path: Path
+) -> None:
+    """As logs do; the answer is that for a name that is not listed."""
+    text = "engine_mhz,time_ms,power_w\n{},{},{}\n"
+    (fast := tmp_path / "fast.csv").write_text(text.format(2000, 30_000, 200))
+    (slow := tmp_path / "slow.csv").write_text(text.format(1300, 36_000, 130))
+    given = ["advise", fast, "--also", slow, "--base", "cu=56,memory=7000"]
+    unnamed, named = cli.json(*given), cli.json(*given, "--device", "not-listed")
+    assert "does not say the GPU; if" in " ".join(note_texts(unnamed))
+    assert unnamed["answer"] == named["answer"]
+    assert "name it with --device" in cli.refused(*given[:4])
+
+
+def test_rows_with_a_rate_under_other_titles_are_no_log(cli: Cli, tmp_path: Path) -> None:
+    """The columns that the error gives answer as our own names do."""
+    header = "SM clock [GHz],output_tokens_per_second,Power [W]\n"
+    ours = "engine_mhz,tokens_per_s,power_w\n"
+    for name, text in {"theirs": header + "{:.3f},{},{}\n", "ours": ours + "{},{},{}\n"}.items():
+        for mhz, *of in ((1755, 2400, 525), (1170, 2030, 345)):
+            clock = mhz / 1000 if name == "theirs" else mhz
+            (tmp_path / f"{name}-{mhz}.csv").write_text(text.format(clock, *of))
+    theirs, also = tmp_path / "theirs-1755.csv", ("--also", tmp_path / "theirs-1170.csv")
+    told = cli.refused("advise", theirs, *also)
+    assert "is a table of runs with other column names; say which is which: --map" in told
+    mapped = shlex.split(told.partition("which: ")[2])
+    device = ("--device", "h100-sxm5")
+    answer = cli.json("advise", theirs, *also, *mapped, *device)["answer"]
+    files = (tmp_path / "ours-1755.csv", "--also", tmp_path / "ours-1170.csv")
+    assert answer == cli.json("advise", *files, *device)["answer"]

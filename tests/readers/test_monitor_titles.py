@@ -52,6 +52,16 @@ def test_steps_of_no_unit_are_asked_about(tmp_path: Path, first: str, last: str)
 
 
 @QUIET
+def test_steps_that_contradict_their_unit_are_asked_about(tmp_path: Path) -> None:
+    text = "elapsed_ms,power_w\n0,90\n0.5,91\n"
+    with refused("no log has a sample every 0.5 ms; title it 'time' and its unit, "):
+        read_log(written(tmp_path, text))
+    [log] = read_log(written(tmp_path, text.replace("elapsed_ms", "time [s]")))
+    assert log.seconds is not None
+    assert np.diff(log.seconds) == pytest.approx([0.5])
+
+
+@QUIET
 def test_an_epoch_of_training_is_no_time(tmp_path: Path) -> None:
     [log] = read_log(written(tmp_path, "epoch,power_w\n0,90\n0,91\n1,92\n"))
     assert log.seconds is None
@@ -153,6 +163,28 @@ def test_gpustat_is_read(tmp_path: Path) -> None:
     assert [(log.gpu, log.name) for log in logs] == [("0", "Foo"), ("1", "Foo")]
     assert logs[0].columns["power_w"].tolist() == pytest.approx([90, np.nan], nan_ok=True)
     assert logs[1].columns["power_w"].tolist() == [80, 85]
+
+
+@pytest.mark.parametrize("title", ["TGP (W)", "wattage [W]", "power_a", "power_uw"])
+def test_a_power_that_is_not_taken_is_named(tmp_path: Path, title: str) -> None:
+    text = f"timestamp,{title},sm_clock_mhz,gpu_util\n1,300,1400,95\n2,300,1400,95\n"
+    with pytest.warns(DataWarning, match=rf"left out: '{re.escape(title)}' \(whose power\?\)"):
+        read_log(written(tmp_path, text))
+
+
+BOXES = {
+    "the box of": [
+        "| AMD-SMI 26.0.0+37d158ab      amdgpu version: 6.14.14  ROCm version: 7.0.0    |\n",
+        "[0] NVIDIA A100 80GB | 52°C,  98 %, 410 / 700 W | 40000 / 81559 MB | me(39000M)\n",
+    ],
+    "the table of llama-bench": ['build_commit,test_time,avg_ns,avg_ts,stddev_ts\n"8c",1,2,3,4\n'],
+}  # as the tools print them
+
+
+@pytest.mark.parametrize(("told", "text"), [(k, text) for k in BOXES for text in BOXES[k]])
+def test_what_is_no_log_is_named(tmp_path: Path, told: str, text: str) -> None:
+    with refused(told):
+        read_log(written(tmp_path, text))
 
 
 @pytest.mark.filterwarnings("ignore:.*time is '_timestamp'")

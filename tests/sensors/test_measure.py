@@ -328,6 +328,7 @@ class TestWhatIsAmiss:
             (("--two-clocks", "--gpu", "0,1", *JOB), "no GPU 1 answers; available: GPU 0 ("),
             (("--gpu", "MIG-12", *JOB), "MIG-12 is a part of a GPU (MIG)"),
             (("-o", ".", *JOB), "-o .: is a folder; give the name of a file to write"),
+            (("-o", "a.parquet", *JOB), "-o a.parquet: a log is CSV; name it *.csv"),
             (("-o", "a/", *JOB), "-o a/: is a folder; give the name of a file to write"),
             (("-o", "x" * 300, *JOB), "no log can be written there (File name too long); give"),
             (("--", "no-such-program"), "no-such-program: cannot be run: No such file or"),
@@ -387,7 +388,24 @@ class TestWhatIsAmiss:
     def test_what_goes_on_in_the_background(self, gpu: MadeGpu, capsys: Capture) -> None:
         gpu.special(serves=True)
         _, err = succeed(capsys, "measure", "--", "true")
-        assert "M02: the GPU is still busy after the program ended, so the log lacks" in err
+        assert "M02: the GPU was busy when last seen after the program, so the log" in err
+
+    def test_a_use_that_is_no_longer_told(
+        self, gpu: MadeGpu, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    ) -> None:
+        """A driver's unknown error from the fifth sample on: the rest is missing, not idle."""
+        told = nvml.nvmlDeviceGetUtilizationRates
+
+        def fails(handle: int) -> object:
+            use = told(handle)
+            if nvml.reads() > 5:
+                raise nvml.NVMLError(999, "Unknown Error")
+            return use
+
+        monkeypatch.setattr(nvml, "nvmlDeviceGetUtilizationRates", fails)
+        gpu.special(serves=True)
+        _, err = succeed(capsys, "measure", "--", "sh", "-c", UNTIL_LOST)
+        assert "M02: the GPU was busy when last seen after the program, so the log" in err
 
     def test_a_skip_of_all_leaves_out_nothing(self, gpu: MadeGpu, capsys: Capture) -> None:
         _, err = succeed(capsys, "measure", "--skip", "100s", "-o", "log.csv", *JOB)
