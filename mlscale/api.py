@@ -397,15 +397,19 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
         Given(**facts),
         None if is_files else _read(run[0], columns),
         None if model in ("auto", None) else model if isinstance(model, Model) else str(model),
-        also=tuple(source.further(str(x)) if _is_file(x) else _read(x, columns) for x in further),
+        also=tuple(
+            source.further(str(one)) if _is_file(one) else _read(one, columns, f"frame {place}")
+            for place, one in enumerate(further, start=2)
+        ),
         **choices,
     )
 
 
-def _read(frame: Any, columns: Columns) -> Any:
-    """The table in a data frame; profiles as they are. Raises InputError."""
-    is_read = isinstance(frame, Profiles)
-    return frame if is_read else table_from_frame(frame, columns=columns)
+def _read(frame: Any, columns: Columns, name: str = "the frame") -> Any:
+    """The table in a data frame, by that name; profiles as they are. Raises InputError."""
+    if isinstance(frame, Profiles):
+        return frame
+    return replace(table_from_frame(frame, columns=columns), source=name)
 
 
 def _rates(known: Mapping[str, Any]) -> list[float]:

@@ -571,34 +571,37 @@ def _peaks(file: Path, columns: Columns, profiles: Profiles) -> Profiles:
 
 
 def is_of_caps(asked: Asked, lever: str) -> bool:
-    """Whether a cap is asked for, by files of which none tells an engine clock.
+    """Whether a cap is asked for, by readings of which none tells an engine clock.
 
-    Raises InputError of such files, several or with caps, where the answer is to be a clock.
+    Raises InputError of such readings, several or with caps, where the answer is to be a clock.
     """
-    files = files_of(asked)
-    is_told = "engine_mhz" in asked.given.base or any(one.settings for one in files)
-    if asked.model is not None or is_told or not files:
+    readings = readings_of(asked)
+    if asked.model is not None or "engine_mhz" in asked.given.base or not readings:
         return False
-    if not all(_lacks_clock(file, asked.columns) for file in files):
+    if not all(_lacks_clock(one, asked.columns) for one in readings):
         return False
     if lever != "cap":
+        name = first.source if isinstance(first := readings[0], Table) else first.name
         raise InputError(
-            f"{files[0]}: no file has an engine clock; for runs under power caps, ask for the best "
+            f"{name}: no file has an engine clock; for runs under power caps, ask for the best "
             f"cap with {parameter('lever', 'cap')}; for others, give the clock with "
             f"{parameter('base', 'engine=…')}, and that of a further file as FILE@engine=…"
         )
     return True
 
 
-def files_of(asked: Asked) -> list[Source]:
-    """The files of all readings; none where one is data from Python."""
-    also = [one for one in asked.also if isinstance(one, Source)]
-    return [*asked.files, *also] if asked.files and len(also) == len(asked.also) else []
+def readings_of(asked: Asked) -> list[Source | Table]:
+    """The files and tables of all readings; none where one is profiles."""
+    given = [*asked.files, *([] if asked.run is None else [asked.run]), *asked.also]
+    readings = [one for one in given if isinstance(one, Source | Table)]
+    return readings if len(readings) == len(given) else []
 
 
-def _lacks_clock(file: Source, columns: Columns) -> bool:
-    """Whether a file is a table or a log without an engine clock."""
-    if not file.is_file:
+def _lacks_clock(file: Source | Table, columns: Columns) -> bool:
+    """Whether a reading is a table or a log without an engine clock."""
+    if isinstance(file, Table):
+        return "engine_mhz" not in file.numbers
+    if file.settings or not file.is_file:
         return False
     if file.is_table_of_caps(columns):
         return "engine_mhz" not in file.table_columns(columns)

@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -44,14 +43,14 @@ from mlscale.data.grid import HardwareConfig
 from mlscale.data.points import warn_of_base
 from mlscale.data.profiles import gpu_count_of, hottest_gpu_ratio_of
 from mlscale.data.supply import NOT_KEPT, Supply, is_at_limit, limiter_notes
-from mlscale.data.table import CAP_COLUMNS, with_time
+from mlscale.data.table import CAP_COLUMNS, Table, with_time
 from mlscale.errors import InputError, UsageError
 from mlscale.notes import Note
 from mlscale.parameters import parameter
 from mlscale.readers.busy_span import warn_of_pauses
 from mlscale.readers.log_table import logged_run
 from mlscale.readers.source import Source
-from mlscale.subject import Asked, files_of, rated_times_ms
+from mlscale.subject import Asked, rated_times_ms, readings_of
 from mlscale.text import counted
 
 BEND, BEND_RANGE = 0.8, (0.0, 1.6)
@@ -292,7 +291,7 @@ def plateau_notes(readings: Sequence[CappedReading]) -> list[Note]:
     return warnings
 
 
-# From files to the answer.
+# From files and tables to the answer.
 
 
 @dataclass(frozen=True)
@@ -321,37 +320,43 @@ def answer_on_caps(
     run = _read(asked, rates)
     caps = advise_capped(run.readings, run.device, goal.caps_w or (), goal.objective, goal.limits)
     commands = commands_for_cap(caps, run.metadata) if has_commands else None
-    found = replace(answer_by_caps(caps), commands=commands, files=tuple(files_of(asked)))
+    files = tuple(one for one in readings_of(asked) if isinstance(one, Source))
+    found = replace(answer_by_caps(caps), commands=commands, files=files)
     return found, limiter_notes(run.metadata, caps.runs.supply.cap_w)
 
 
 def _read(asked: Asked, rates: Sequence[float]) -> CappedRun:
-    """The readings of all files, each row of a table and each log one. Raises InputError."""
-    devices, files = {*filter(None, [asked.given.device])}, files_of(asked)
-    times_ms = rated_times_ms(rates, len(files)) if rates else [None] * len(files)
-    found: dict[Path, CappedRun] = {}
-    for file, time_ms in zip(files, times_ms, strict=True):
-        if file.path in found:
-            raise InputError(f"{file.path}: is given twice; each reading needs its own file")
-        is_table = file.is_table_of_caps(asked.columns)
-        run = (_read_rows if is_table else _read_log)(file, asked, time_ms)
-        found[file.path] = run
+    """What was read, each row of a table and each log one. Raises InputError."""
+    devices, given = {*filter(None, [asked.given.device])}, readings_of(asked)
+    times_ms = rated_times_ms(rates, len(given)) if rates else [None] * len(given)
+    found: dict[str, CappedRun] = {}
+    for one, time_ms in zip(given, times_ms, strict=True):
+        name = one.source if isinstance(one, Table) else str(one.path)
+        if name in found:
+            raise InputError(f"{name}: is given twice; each reading needs its own file")
+        if isinstance(one, Table):
+            run = _read_rows(one, time_ms)
+        elif one.is_table_of_caps(asked.columns):
+            run = _read_rows(one.table(asked.columns), time_ms)
+        else:
+            run = _read_log(one, asked, time_ms)
+        found[name] = run
         devices |= run.devices
     keys = {known.key if (known := find_device(name)) else name for name in devices}
+    first = next(iter(found))
     if len(keys) > 1:
-        raise InputError(f"{files[0]}: the readings mix {' and '.join(sorted(keys))}")
-    most_w = {path: max(one.power_w for one in run.readings) for path, run in found.items()}
-    base = max(found, key=lambda path: most_w[path])
-    if most_w[files[0].path] < (1 - SAME_W) * most_w[base]:
-        warn_of_base(f"{base}, which draws the most", str(files[0].path))
+        raise InputError(f"{first}: the readings mix {' and '.join(sorted(keys))}")
+    most_w = {name: max(one.power_w for one in run.readings) for name, run in found.items()}
+    base = max(found, key=lambda name: most_w[name])
+    if most_w[first] < (1 - SAME_W) * most_w[base]:
+        warn_of_base(f"{base}, which draws the most", first)
     readings = tuple(one for run in found.values() for one in run.readings)
     return CappedRun(readings, frozenset(keys), found[base].metadata)
 
 
-def _read_rows(file: Source, asked: Asked, time_ms: float | None) -> CappedRun:
+def _read_rows(table: Table, time_ms: float | None) -> CappedRun:
     """A reading for each row of a table, and the GPUs that it names. Raises InputError."""
-    path, table = file.path, file.table(asked.columns)
-    table = with_time(table, time_ms)
+    path, table = table.source, with_time(table, time_ms)
     table.require(["time_ms", "power_w"])
     for name in ("application", "kernel"):
         if len(runs := set(table.text.get(name, ()))) > 1:

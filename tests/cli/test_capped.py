@@ -11,6 +11,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from command import Cli
 
@@ -69,6 +70,22 @@ class TestWithoutAClock:
             mlscale.advise(fast, also=slow)
         with pytest.raises(mlscale.InputError, match="power= does not work with runs under caps"):
             mlscale.advise(fast, also=slow, lever="cap", power=300)
+
+    def test_frames_and_files_from_python(self, files: tuple[Path, Path]) -> None:
+        """The same readings as files, as frames, as both, and as one frame of two rows."""
+        fast, slow = files
+        frames = [pd.read_csv(file) for file in files]
+        expected = mlscale.advise(fast, also=slow, lever="cap", device="rtx3090").document()["caps"]
+        for run, also in ((frames[0], frames[1]), (fast, frames[1]), (pd.concat(frames), None)):
+            found = mlscale.advise(run, also=also, lever="cap", device="rtx3090")
+            assert found.document()["caps"] == expected
+        untimed = [frame.drop(columns="time_ms") for frame in frames]
+        rated = mlscale.advise(untimed[0], also=untimed[1], lever="cap", rate=(100, 80))
+        assert rated.best.slowdown_percent == pytest.approx(found.best.slowdown_percent)
+        with pytest.raises(mlscale.InputError, match="frame 2: there is no column 'time_ms'"):
+            mlscale.advise(frames[0], also=untimed[1], lever="cap")
+        with pytest.raises(mlscale.InputError, match="ask for the best cap with lever='cap'"):
+            mlscale.advise(frames[0], also=frames[1])
 
     def test_rows_of_one_table_in_any_order(
         self, cli: Cli, files: tuple[Path, Path], tmp_path: Path
