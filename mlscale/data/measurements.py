@@ -53,6 +53,7 @@ AGGREGATES: tuple[str, ...] = get_args(Aggregate)
 INCOMPLETE: tuple[str, ...] = get_args(Incomplete)
 REQUIRED = (*IDENTITY, *AXES, "time_ms")
 _VARIANT = re.compile(r"(.*?[^\W\d_]{2}.*?)[\W_]*\d+")  # a name that ends in a number
+_NO_LETTERS, _NO_NAMES = re.compile(r"[\W\d_]+"), {"kernel"}  # the latter are of any program
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -503,19 +504,22 @@ def _application_of_kernels(table: Table) -> tuple[str, ...]:
 
 
 def _warn_of_variants(source: str, kernels: Sequence[str], applications: Sequence[str]) -> None:
-    """Warn where kernels that are each an application differ in the number at their end alone."""
-    by_stem: dict[str, list[str]] = {}
+    """Warn where kernels differ in the number at their end alone, and applications in numbers."""
+    by_names: dict[tuple[str, str], dict[str, str]] = {}
     for name, application in zip(kernels, applications, strict=True):
-        if name == application and (variant := _VARIANT.fullmatch(name)):
-            by_stem.setdefault(variant[1].casefold(), []).append(name)
-    alike = [names for names in by_stem.values() if len(names) > 1]
+        if (variant := _VARIANT.fullmatch(name)) and variant[1].casefold() not in _NO_NAMES:
+            names = variant[1].casefold(), _NO_LETTERS.sub("", application).casefold()
+            by_names.setdefault(names, {}).setdefault(application, name)
+    alike = [[*names.values()] for names in by_names.values() if len(names) > 1]
     if alike:
         told = "; ".join(", ".join(f"'{name}'" for name in names[:3]) for names in alike[:3])
+        stem = _VARIANT.sub(r"\1", alike[0][0])
         warn(
             "T08",
             f"{source}: {counted(sum(map(len, alike)), 'kernel')} may be variants of few "
-            f"programs, such as {told}, and each is its own application: a fold may train on "
-            "one and test another; give variants one name in the column 'application'",
+            f"programs, such as {told}, and each is of its own application: a fold may train on "
+            "one and test another; give variants one name in the column 'application', such as "
+            f"'{stem}'",
         )
 
 
