@@ -69,7 +69,7 @@ class TestPredict:
         """Kernels 2 of each group at (8, 800, 700), and a model of the others."""
         made.measurements().write(Path("t.csv"))
         names = [f"{group}2" for group in made.LAWS]
-        left_out = [f"--leave-out=app-{name}" for name in names]
+        left_out = [f"--leave-out={made.application(name)}" for name in names]
         train = ("--base", "mid", "--predictor", "nearest", "--no-check")
         out = ["train", "t.csv", *train, *left_out, "-o", "m.mlscale"]
         data = made.measurements()

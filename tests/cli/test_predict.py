@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, profiled: Figures) -> Path:
     profile = [{"kernel": kernel, **axes, **figures} for kernel, figures in profiled.items()]
     tidy.write_csv(folder / "profile.csv", profile)
     arguments = ["train", f"{folder}/table.csv", "--base", "cu=8,engine=800,memory=700"]
-    arguments += [f"--leave-out=app-{kernel}" for kernel in profiled]
+    arguments += [f"--leave-out={made.application(kernel)}" for kernel in profiled]
     assert main([*arguments, "--clusters", "4", "-o", f"{folder}/model.mlscale"]) == 0
     return folder
 
@@ -92,7 +92,7 @@ def test_training_left_out_applications(folder: Path) -> None:
     model = load(folder / "model.mlscale")
     kept = [f"{group}{k}" for group in made.LAWS for k in (0, 1)]
     assert model.card["kernels"] == kept
-    assert model.card["applications"] == sorted(f"app-{kernel}" for kernel in kept)
+    assert model.card["applications"] == sorted(map(made.application, kept))
 
 
 class TestPredictions:

@@ -27,7 +27,7 @@ def test_text(cli: Cli, folder: Path) -> None:
     assert f"  for           profiles of made-gpu at {BASE}" in lines
     assert "  trained on    12 kernels of 12 applications on made-gpu" in lines
     assert "  data          made" in lines
-    assert "applications  app-bandwidth0, " in " ".join(out.split("\n\n")[1].split("   "))
+    assert "applications  app-bandwidth-a, " in " ".join(out.split("\n\n")[1].split("   "))
     assert err == ""
 
 

@@ -482,7 +482,7 @@ def real_and_micro(tmp_path: Path) -> list[Path]:
     made.measurements(2, GRID).write(tmp_path / "real.csv")
     micro = made.measurements(4, GRID, seed=1)  # three of each law are left to `nearest`
     names = tuple(f"micro-{name}" for name in micro.kernels)
-    applications = ("app-latency1", *names[1:])
+    applications = ("app-latency-b", *names[1:])
     replace(micro, kernels=names, applications=applications).write(tmp_path / "micro.csv")
     return [tmp_path / "real.csv", tmp_path / "micro.csv"]
 
@@ -499,15 +499,15 @@ def test_train_on_names_the_protocol_and_what_was_left_out(
         "train-on micro (15 kernels), 1 seed, 8 clusters"
     )
     assert text.splitlines()[0] == head
-    assert "Left out of the training, as they are tested: app-latency1." in text.splitlines()
+    assert "Left out of the training, as they are tested: app-latency-b." in text.splitlines()
     document = json.loads((tmp_path / "out" / "study.json").read_text())
     assert (document["protocol"], document["train_on"]) == ("train-on", ["micro"])
     for row in document["rows"]:
         assert row["protocol"] == "train-on"
-        assert row["left_out_of_training"] == ["app-latency1"]
+        assert row["left_out_of_training"] == ["app-latency-b"]
     for written in tidy.read_csv(tmp_path / "out" / "errors.csv"):
         assert (written["protocol"], written["train_on"]) == ("train-on", "micro")
-        assert written["left_out_of_training"] == "app-latency1"
+        assert written["left_out_of_training"] == "app-latency-b"
         assert written["n_training_kernels"] == "15"
     nearest = [row["mape"] for row in document["rows"] if row["predictor"] == "nearest"]
     assert nearest == pytest.approx([0, 0], abs=1e-9)  # the same laws, told by the counters

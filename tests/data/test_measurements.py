@@ -307,7 +307,7 @@ class TestParts:
         every = made.measurements()
         two = every.select(chosen)
         assert two.kernels == ("bandwidth2", "compute0")
-        assert two.applications == ("app-bandwidth2", "app-compute0")
+        assert two.applications == ("app-bandwidth-c", "app-compute-a")
         for name in ("time_ms", "power_w", "counters"):
             np.testing.assert_array_equal(getattr(two, name), getattr(every, name)[[5, 0]])
         assert (two.grid, two.metadata) == (every.grid, every.metadata)

@@ -17,6 +17,12 @@ LAWS = {
 }
 
 
+def application(kernel: str) -> str:
+    """The application of a kernel: 'app-latency-b' of latency1, as no variants are meant."""
+    group = kernel.rstrip("0123456789")
+    return f"app-{group}-{chr(ord('a') + int(kernel.removeprefix(group)))}"
+
+
 def surface(law: tuple[float, float, float], grid: ConfigGrid = GRID) -> np.ndarray:
     """Time (C, E, M) of a power law, 1 at the first configuration."""
     cu, engine, memory = np.meshgrid(grid.cu_count, grid.engine_mhz, grid.memory_mhz, indexing="ij")
@@ -53,5 +59,5 @@ def measurements(
         {f"busy_{group}": shares for group, shares in zip(laws, np.transpose(busy), strict=True)},
         device=device,
         kernels=tuple(names),
-        applications=tuple(f"app-{name}" for name in names),
+        applications=tuple(map(application, names)),
     )
