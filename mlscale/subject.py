@@ -341,7 +341,7 @@ def _has_readings_elsewhere(table: Table, profiles: Profiles) -> bool:
 
 def require_engine_clock(log: Source) -> None:
     """Raise InputError where a log does not say at which engine clock it ran."""
-    _require_told(log.tells_engine_clock, log.path, f"give {log.path.name}@engine=…")
+    _require_told(log.tells_engine_clock, log.path, f"give {log.name}@engine=…")
 
 
 def _require_told(clock: object, source: Path | str, mend: str) -> None:
@@ -446,7 +446,7 @@ def _further_runs(profiles: Profiles, asked: Asked, snap_clocks: float) -> list[
         if file.is_table(asked.columns):
             table = with_time(as_one_run(file.table(asked.columns)), time_ms)
             clock = config or source_meant("engine_mhz", table.columns)
-            _require_told(clock, path, f"give {path.name}@engine=…")
+            _require_told(clock, path, f"give {file.name}@engine=…")
             table = with_base_clocks(table, profiles.base.as_dict(), snap_clocks)
             further.append((table, config))
         elif file.is_log:
@@ -505,7 +505,7 @@ def _further_trace(
     path, first = trace.path, asked.files
     if config is None:
         raise InputError(
-            f"{path}: is not a table; of a trace give the clock: {path.name}@engine=…, and "
+            f"{path}: is not a table; of a trace give the clock: {trace.name}@engine=…, and "
             "memory=… or cu=… if they are not the base's"
         )
     if not first or first[0].is_table() or first[0].is_log:

@@ -207,7 +207,7 @@ def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading
             )
         _require_same_run(result, samples, span)
     if not file.tells_engine_clock and "engine_mhz" not in given.base:
-        told = f"log that too (clocks.sm), or give what was set, {file.path.name}@engine=MHZ"
+        told = f"log that too (clocks.sm), or give what was set, {file.name}@engine=MHZ"
         caps = f"for runs under two power caps: {parameter('lever', 'cap')}"
         raise InputError(f"{file}: does not show the engine clock; {told}; {caps}")
     profiles = read_run([file], replace(given, time_ms=1e3 * result.duration_s))

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Collection, Sequence
@@ -203,6 +204,9 @@ def _module(command: str) -> Any:
     return importlib.import_module(f"mlscale.cli.{MODULES.get(command, command)}")
 
 
+_OPENED = re.compile(r"/dev/stdin|(?:/dev|/proc/self)/fd/(\d+)")  # its number, 0 of stdin
+
+
 def _is_pipe(word: str) -> bool:
     return os.path.exists(word) and S_ISFIFO(os.stat(word).st_mode)  # noqa: PTH110, PTH116
 
@@ -225,15 +229,22 @@ def _as_files(value: Any) -> Any:
     name, at, settings = value.rpartition("@")
     if at and _is_pipe(name):
         return f"{_as_files(name)}@{settings}"
-    if not _is_pipe(value):
-        return value
+    return _file_of_pipe(value) if _is_pipe(value) else value
+
+
+def _file_of_pipe(name: str) -> str:
+    """The name of a file with what a pipe holds: its own, where it can stand for a file."""
     import atexit
     import shutil
     import tempfile
 
     folder = tempfile.mkdtemp(prefix="mlscale-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    file = Path(folder) / Path(value).name
-    with Path(value).open("rb") as pipe, file.open("wb") as copy:
+    file = Path(folder) / Path(name).name
+    with Path(name).open("rb") as pipe, file.open("w+b") as copy:
         shutil.copyfileobj(pipe, copy)
+        copy.flush()
+        if (opened := _OPENED.fullmatch(name)) and Path("/proc/self/fd").is_dir():
+            os.dup2(copy.fileno(), int(opened[1] or 0))  # the name stays, and can be read again
+            return name
     return str(file)

@@ -47,6 +47,27 @@ def test_a_pipe_with_its_settings_is_read_too(cli: Cli, tmp_path: Path) -> None:
     assert out == cli("advise", fast, "--also", f"{slow}@engine=1170")
 
 
+def test_an_open_pipe_keeps_its_name(cli: Cli, tmp_path: Path) -> None:
+    """As /dev/stdin and <(…): it is read more than once, and the hint can be typed."""
+    readings = (("fast.csv", 1755, 100, 480), ("slow.csv", 1170, 120, 300))
+    fast, slow = (log(tmp_path / name, *reading) for name, *reading in readings)
+    without(slow, 4)
+
+    def piped(settings: str = "") -> str:
+        reading, writing = os.pipe()
+        os.write(writing, slow.read_bytes())
+        os.close(writing)
+        name = f"/dev/fd/{reading}"
+        try:
+            given = ("advise", fast, "--also", f"{name}{settings}")
+            return cli(*given) if settings else cli.refused(*given).replace(name, "PIPE")
+        finally:
+            os.close(reading)
+
+    assert "PIPE: does not say at which engine clock it ran: give PIPE@engine=…" in piped()
+    assert piped("@engine=1170") == cli("advise", fast, "--also", f"{slow}@engine=1170")
+
+
 class TestFormats:
     def test_table(self, cli: Cli, files: tuple[Path, Path]) -> None:
         out, err = cli.both("advise", *files, "--notes")

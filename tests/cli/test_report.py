@@ -146,7 +146,7 @@ class TestMeasured:
             assert measured["measured"]["power_w"] == pytest.approx(339, abs=0.5)
             output = ("-o", tmp_path / "q.html")
             said = cli.refused("report", *given, "--measured", file, *output)
-            assert said.endswith("at which engine clock it ran: give unclocked.csv@engine=…")
+            assert said.endswith(f"at which engine clock it ran: give {file}@engine=…")
 
     def test_beyond_the_grid_nothing_is_predicted(self, cli: Cli, tmp_path: Path) -> None:
         table = "device,cu_count,engine_mhz,memory_mhz,kernel,time_ms\n"

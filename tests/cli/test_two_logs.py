@@ -124,7 +124,7 @@ class TestAnswers:
             without(path, 4)
         base = ["--base", "engine=1755,memory=2619"]
         said = cli.refused("advise", fast, "--also", slow, *base)
-        assert said.endswith("at which engine clock it ran: give slow.csv@engine=…")
+        assert said.endswith(f"at which engine clock it ran: give {slow}@engine=…")
         document = cli.json("advise", fast, "--also", f"{slow}@engine=1170", *base)
         named = (f"{fast}@engine=1755", "--also", f"{slow}@engine=1170", "--base", "memory=2619")
         assert cli.json("advise", *named)["answer"] == document["answer"]
