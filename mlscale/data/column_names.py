@@ -148,6 +148,11 @@ def _words(text: str) -> tuple[list[str], str]:
     return [word for word in words if word != "%"], unit or ("%" if "%" in words else "")
 
 
+def is_unit(text: str) -> bool:
+    """Whether a cell is a unit, as below the titles of some logs."""
+    return text.casefold() in _UNITS
+
+
 def _identity(words: Sequence[str], text: str) -> tuple[str, float] | None:
     """Whether a title is of the GPU's index, its name, or a number of a GPU alone."""
     folded = re.sub(r"[\W_]", "", text.casefold())

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlscale.data.checks import check
-from mlscale.data.column_names import Title, read_title, source_meant, unread
+from mlscale.data.column_names import Title, is_unit, read_title, source_meant, unread
 from mlscale.errors import InputError
 from mlscale.files import PIECE, ByteProgress, HeldFile, hold, no_progress
 from mlscale.parameters import command, parameter
@@ -101,7 +101,8 @@ def split(text: str, delimiter: str = ",", is_strict: bool = False) -> list[str]
 def find_header(lines: Iterable[tuple[int, str]]) -> Header | None:
     """The first line of several cells near the beginning; Afterburner marks its as 02.
 
-    Its lines 03 have the units of columns, by their number from the third on.
+    Its lines 03 have the units of columns, by their number from the third on. Of another log that
+    has them in the line below the titles this one is the header's.
     """
     rows = iter(lines)
     begins = ((n, row) for n, row in islice(rows, _LINES) if not _ABOVE.match(row))
@@ -115,7 +116,14 @@ def find_header(lines: Iterable[tuple[int, str]]) -> Header | None:
         _, _, place, unit, *_ = [*split(row), "", "", "", ""]
         if place.isdigit() and int(place) + 2 < len(names):
             names[int(place) + 2] += f" [{unit}]"
-    return Header(number, tuple(cells), tuple(names), delimiter, mark)
+    header = Header(number, tuple(cells), tuple(names), delimiter, mark)
+    units = [unit.strip("[]()") for unit in split(next(rows, (0, ""))[1], delimiter)]
+    is_row = mark or len(units) != len(cells) or re.search(r"\d", "".join(units))
+    if is_row or not any(map(is_unit, units)):
+        return header
+    names = [f"{name} [{unit}]" if unit else name for name, unit in zip(names, units, strict=True)]
+    below = replace(header, line=number + 1, names=tuple(names))
+    return below if below.is_log else header
 
 
 def why_no_log(file: HeldFile) -> str:
