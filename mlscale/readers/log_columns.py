@@ -184,8 +184,8 @@ def _numbers(log: LogColumns, what: str, title: Title) -> Floats:
         read = np.where(read < _BLANK, read, math.nan)
     cells = (_CELL_UNIT.search(cell) for cell in block.text(title.text).texts)
     in_cells = sorted({cell[1].replace("hz", "Hz") for cell in cells if cell})
-    if len(in_cells) > 1:
-        told = f"is in {' and in '.join(in_cells)}; give all its cells in one unit"
+    if len(in_cells) > 1 or not UNITS[quantity].keys() >= {*in_cells}:
+        told = f"is in {' and in '.join(in_cells)}; give all its cells in one unit, such as {unit}"
         raise InputError(f"{block.path}: column '{title.text}' {told}")
     said, most = title.unit or next(iter(in_cells), ""), float(np.nanmax(read, initial=0.0))
     is_of_one = quantity == "share" and not said and most <= 1 and bool((read % 1 > 0).any())

@@ -154,6 +154,28 @@ def test_afterburner_says_the_units_in_lines_of_their_own(tmp_path: Path) -> Non
         read_log(written(tmp_path, text.replace("2 ,W", "2 ,%")))
 
 
+@QUIET
+@pytest.mark.parametrize("units", ["ms,mW,MHz,%", "[ms],[mW],[MHz],[%]", "ms;mW;MHz;%"])
+def test_units_may_stand_in_a_line_below_the_titles(tmp_path: Path, units: str) -> None:
+    """100 ms and 200 ms, 150 W; a first sample without readings is no such line."""
+    lines = "Time,Board Power,GPU Clock,GPU Load\nUNITS\n100,150000,1400,99\n200,150000,1410,98\n"
+    text = (lines.replace(",", ";") if ";" in units else lines).replace("UNITS", units)
+    [log] = read_log(written(tmp_path, text))
+    assert log.seconds is not None
+    assert log.seconds.tolist() == [0.1, 0.2]
+    assert log.columns["power_w"].tolist() == [150, 150]
+    assert log.columns["engine_mhz"].tolist() == [1400, 1410]
+    assert log.columns["gpu_utilisation"].tolist() == pytest.approx([0.99, 0.98])
+    missing = lines.replace("UNITS", "0,N/A,N/A,N/A").replace("150000", "150").replace("00,", ",")
+    assert len(read_log(written(tmp_path, missing))[0]) == 3
+
+
+def test_a_unit_of_something_else_in_a_cell_is_refused(tmp_path: Path) -> None:
+    text = "timestamp,power_w,GPU Clock\n0,150,1400\n1,150,1410 W\n"
+    with refused("column 'GPU Clock' is in W; give all its cells in one unit, such as MHz"):
+        read_log(written(tmp_path, text))
+
+
 def test_gpustat_is_read(tmp_path: Path) -> None:
     """Made; a missing power is missing, not 0."""
     gpus = [[{"index": n, "name": "Foo", "power.draw": watts, "utilization.gpu": 50}
