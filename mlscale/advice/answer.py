@@ -17,7 +17,7 @@ from mlscale.advice.recommendation import (
     Recommendation,
     Workload,
 )
-from mlscale.advice.sureness import Grounds, level, reasons
+from mlscale.advice.sureness import Grounds, doubted, level, reasons
 from mlscale.counters.kernel_use import DESCRIBED, half_of_traffic, lack_of_peaks, traffic_needed
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
@@ -108,7 +108,10 @@ class PlainAnswer:
 
     def with_notes(self, notes: Iterable[Note]) -> "PlainAnswer":
         """The answer with notes on its files, or on the choice of the model, before its own."""
-        return replace(self, notes=merged([*notes, *self.notes]))
+        told = merged([*notes, *self.notes])
+        is_by_law = self.subject and self.subject.model.is_law_of_runs
+        why = doubted(self.sure_why, told) if is_by_law else self.sure_why
+        return replace(self, notes=told, sure_why=why)
 
     @property
     def name(self) -> str:
