@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import WITHOUT_POWER, Limits
 from mlscale.advice.recommendation import (
@@ -278,11 +280,7 @@ def next_step(
         best: Choice | None = advice.whole_run.best
         if lever == "cap":
             best = caps.best.run if caps and caps.best else None  # at its mean clock
-        third = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
-        if third is None:
-            return None
-        mhz, told = third
-        return NextStep(f"To know more {told}, run it at about {mhz} MHz too: {also}.", mhz)
+        return _further_reading(profiles, best)
     if profiles.power_w is None and advice.no_energy and model.untrained:
         watts, log = parameter("power", "WATTS"), parameter("power", "LOG")
         return NextStep(f"Energy is not known: add {watts}, or {log} of nvidia-smi.")
@@ -290,6 +288,29 @@ def next_step(
         mhz = second_clock_mhz(profiles)
         return NextStep(f"To be surer, run it at about {mhz} MHz too: {also}.")
     return None
+
+
+def _further_reading(profiles: Profiles, best: Choice | None) -> NextStep | None:
+    """The reading that would tell most of a run: power that one lacks, or another clock."""
+    if lacking_mhz := _without_power_mhz(profiles):
+        told = f"The run at {lacking_mhz:g} MHz shows no power: for energy, log it there again."
+        return NextStep(told)
+    third = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
+    if third is None:
+        return None
+    mhz, told = third
+    also = parameter("also", "FILE")
+    return NextStep(f"To know more {told}, run it at about {mhz} MHz too: {also}.", mhz)
+
+
+def _without_power_mhz(profiles: Profiles) -> float | None:
+    """The clock of a reading without power, where another has it [MHz]; None where all or none."""
+    readings = [
+        (profiles.base, profiles.power_w),
+        *((p.config, p.power_w) for p in profiles.points),
+    ]
+    clocks = [at.engine_mhz for at, watts in readings if watts is None or np.isnan(watts).all()]
+    return clocks[0] if 0 < len(clocks) < len(readings) else None
 
 
 def _instead(profiles: Profiles) -> str | None:
