@@ -102,7 +102,14 @@ class TestAnswers:
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=3)
         given = ["advise", fast, "--also", slow, "--max-slowdown", 5, "--commands"]
         assert "nvidia-smi -i 2 -rgc" in cli(*given, "--gpu", 2)
-        assert "# for GPU 0; set 1, 2 alike" in cli(*given)
+        document = cli.json(*given)
+        shell = {"-lgc": document["commands"]["set"], "-rgc": document["commands"]["reset"]}
+        further = document["next_commands"]
+        for word, lines in {**shell, "-lgc ": further[:3], "-rgc ": further[4:7]}.items():
+            assert [f"nvidia-smi -i {gpu} {word.strip()}" for gpu in (0, 1, 2)] == [
+                " ".join(line.split()[:4]) for line in lines
+            ]
+        assert further[3].startswith("# run the same work again")
         assert "nvidia-smi -i 2 -rgc" in cli.page(*given[1:-1], "--gpu", 2)
 
     def test_clocks_that_no_log_says_are_given(self, cli: Cli, fast: Path, slow: Path) -> None:
