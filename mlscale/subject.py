@@ -13,7 +13,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
 from mlscale.data.checks import check_named_clocks
-from mlscale.data.column_names import RATED_UNITS, Columns, source_meant
+from mlscale.data.column_names import RATED, RATED_UNITS, Columns, source_meant
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
@@ -206,7 +206,7 @@ def rated_times_ms(rates: Sequence[float], runs: int) -> list[float]:
 
 def rate_note() -> Note:
     """Of what times and energies are that `with_rates` made."""
-    return Note("M02", f"times and energies are for {RATED_UNITS:,.0f} units of work")
+    return Note("M02", f"times and energies are for {RATED}")
 
 
 # Models.

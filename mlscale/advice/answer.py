@@ -21,6 +21,7 @@ from mlscale.advice.recommendation import (
 )
 from mlscale.advice.sureness import Grounds, doubted, level, reasons
 from mlscale.counters.kernel_use import DESCRIBED, half_of_traffic, lack_of_peaks, traffic_needed
+from mlscale.data.column_names import RATED
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
@@ -119,6 +120,13 @@ class PlainAnswer:
     def name(self) -> str:
         """What the run is called: its files, without their folders."""
         return ", ".join(file.path.name for file in self.files) or "data from Python"
+
+    @property
+    def work(self) -> str:
+        """What its times and energies are of: the whole run, or so many units of work."""
+        gpus = self.workload.gpu_count
+        is_rated = any(note.code == "M02" and RATED in note.text for note in self.notes)
+        return RATED if is_rated else f"whole run{f' of {gpus} GPUs' * (gpus > 1)}"
 
     @property
     def sure(self) -> str:

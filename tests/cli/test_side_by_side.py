@@ -4,6 +4,7 @@ The logs are made, of GPUs that are alike unless a test says otherwise. So nothi
 energy differs from the answer for one of them, and these are by hand so many times as large.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -302,3 +303,18 @@ def test_a_gpu_that_tells_no_clock_counts_with_the_others(cli: Cli, tmp_path: Pa
     document = cli.json("advise", path)
     assert document["run"]["gpu_count"] == 2
     assert document["base"]["engine_mhz"] == 1755
+
+
+def test_idle_gpus_are_told_once_for_each_log(cli: Cli, eight: list[Path]) -> None:
+    """All but GPU 3, in both."""
+    works = r", [\d.]+ W(.*), 95 %"
+    for file in eight:
+        lines = [
+            line if ", 3, NVIDIA" in line else re.sub(works, r", 70.00 W\1, 0 %", line)
+            for line in file.read_text().splitlines()
+        ]
+        file.write_text("\n".join(lines) + "\n")
+    _, err = cli.both("advise", eight[0], "--also", eight[1])
+    assert err.count("T09") == 2
+    for file in eight:
+        assert f"{file}: GPUs 0, 1, 2, 4, 5, 6, 7 have no busy span, so they get no row" in err

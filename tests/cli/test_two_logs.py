@@ -257,5 +257,13 @@ class TestRefused:
         longer = log(tmp_path / "longer.csv", 1755, 200, 480)
         slower = log(tmp_path / "slower.csv", 1170, 240, 300)
         message = cli.refused("advise", longer, "--also", slower, "--max-time", 1000)
-        (least,) = re.findall(r"the least is time ([\d ]+) ms$", message)
-        assert 17_000 < int(least.replace(" ", "")) < 20_000
+        assert "keeps a time of at most 1 s; the least is time " in message
+        (least,) = re.findall(r"the least is time ([\d.]+) s$", message)
+        assert 17 < float(least) < 20
+        message = cli.refused("advise", longer, "--also", slower, "--max-time", 21)
+        assert message.endswith(
+            f" {least} s (limits are in ms; are seconds meant? give --max-time 21000)"
+        )
+        asked = ("advise", longer, "--also", slower, "--max-time", 21000)
+        assert cli(*asked) == cli(*asked[:-1], "21s")
+        assert "exceeding 21 s" in " ".join(cli(*asked).split())
