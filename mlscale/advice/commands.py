@@ -314,13 +314,14 @@ def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str,
         to_set += set_by.splitlines()
         to_reset += reset_by.splitlines()
         notes += note.splitlines()
-    return Commands(
-        *(
-            tuple(line.format(**{**values, "gpu": gpu}) for gpu in gpus for line in lines)
-            for lines in (dict.fromkeys(to_set), dict.fromkeys(to_reset))
-        ),
-        notes=tuple(line.format(**{**values, "gpu": gpus[0]}) for line in dict.fromkeys(notes)),
+    set_each, reset_each = (
+        tuple(
+            line.format(**{**values, "gpu": gpu}) for gpu in gpus for line in dict.fromkeys(lines)
+        )
+        for lines in (to_set, to_reset)
     )
+    told = tuple(line.format(**{**values, "gpu": gpus[0]}) for line in dict.fromkeys(notes))
+    return Commands(set_each, reset_each, told)
 
 
 def _noted(commands: Commands, notes: Sequence[str]) -> Commands:

@@ -159,7 +159,7 @@ class Costs:
     @property
     def has_intervals(self) -> bool:
         """Whether times have ends."""
-        return self.time_ms.shape[1] > 1
+        return bool(self.time_ms.shape[1] > 1)
 
     @property
     def longest_ms(self) -> Floats:
