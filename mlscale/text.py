@@ -187,6 +187,11 @@ def rounded(value: float, digits: int = 4) -> str:
     return f"{value:z.{digits}g}" if abs(value) < 10**digits - 0.5 else number(value, digits)
 
 
+def time_in_words(ms: float, digits: int = 4) -> str:
+    """A time in ms, from a second on in seconds: '66 ms', '52.5 s'."""
+    return f"{rounded(ms / 1000, digits)} s" if ms >= 1000 else f"{rounded(ms, digits)} ms"
+
+
 def percent_in_words(value: float) -> str:
     """A percentage without its sign, in two digits, but all digits of whole percents."""
     return f"{abs(value):.1f}" if abs(value) < 9.95 else f"{abs(value):.0f}"

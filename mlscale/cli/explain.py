@@ -120,8 +120,8 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "R09": CodeMeaning(
         "The base is not the first reading, or not the highest",
-        "Changes are relative to the reading at the highest clock that has power, or to the one "
-        "with the most watts, whatever the order of the files.",
+        "Changes are relative to the reading at the highest clock, of two or more with power to "
+        "the highest of these, or to the one with the most watts, whatever the order of the files.",
         "To compare with another reading, name its clock: --base engine=MHZ.",
     ),
     "V01": CodeMeaning(

@@ -104,7 +104,8 @@ def is_short(profiles: Profiles) -> bool:
 def warn_of_base(base: str, first: str, powerless: str = "") -> None:
     """Warn if the base is not the file given first, or not the highest, which lacks power."""
     other = f"{powerless}, which is higher but shows no power" if powerless else ""
-    warn("R09", f"the base is {base}, not {other or f'{first}, which was given first'}", "note")
+    told = f"the base is {base}, not {other or f'{first}, which was given first'}"
+    warn("R09", told, "warning" if other else "note")
 
 
 def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:

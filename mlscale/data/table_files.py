@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats
 from mlscale.data.column_names import (
     NO_COLUMNS,
+    RATED,
     RATED_UNITS,
     UNITS,
     Columns,
@@ -175,15 +176,12 @@ def _checked(table: Table) -> Table:
 
 
 def _completed(table: Table) -> Table:
-    """A table with times by a rate of work, and powers by energies and times, where it lacks them.
-
-    The time is that of RATED_UNITS of work.
-    """
+    """Times of RATED_UNITS of work by a rate, and powers by energies, where a table lacks them."""
     told, numbers = [t for name in table.numbers if (t := read_title(name))], {**table.numbers}
     rates, energies = ([t for t in told if t.what == what] for what in ("rate", "energy_j"))
     if len(rates) == 1 and not source_meant("time_ms", table.columns):
-        name, about = rates[0].text, f"{RATED_UNITS:,.0f} units of work"
-        warn("M02", f"{table.source}: time and energy are for {about}, by column '{name}'", "note")
+        name = rates[0].text
+        warn("M02", f"{table.source}: time and energy are for {RATED}, by column '{name}'", "note")
         numbers["time_ms"] = 1e3 * RATED_UNITS / table.positive(name)
         del numbers[name]
     if len(energies) == 1 and "time_ms" in numbers and not source_meant("power_w", table.columns):

@@ -110,7 +110,14 @@ class TestAnswers:
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=3)
         given = ["advise", fast, "--also", slow, "--max-slowdown", 5, "--commands"]
         assert "nvidia-smi -i 2 -rgc" in cli(*given, "--gpu", 2)
-        assert "# for GPU 0; set 1, 2 alike" in cli(*given)
+        document = cli.json(*given)
+        shell = {"-lgc": document["commands"]["set"], "-rgc": document["commands"]["reset"]}
+        further = document["next_commands"]
+        for word, lines in {**shell, "-lgc ": further[:3], "-rgc ": further[4:7]}.items():
+            assert [f"nvidia-smi -i {gpu} {word.strip()}" for gpu in (0, 1, 2)] == [
+                " ".join(line.split()[:4]) for line in lines
+            ]
+        assert further[3].startswith("# run the same work again")
         assert "nvidia-smi -i 2 -rgc" in cli.page(*given[1:-1], "--gpu", 2)
 
     def test_clocks_that_no_log_says_are_given(self, cli: Cli, fast: Path, slow: Path) -> None:
@@ -258,5 +265,13 @@ class TestRefused:
         longer = log(tmp_path / "longer.csv", 1755, 200, 480)
         slower = log(tmp_path / "slower.csv", 1170, 240, 300)
         message = cli.refused("advise", longer, "--also", slower, "--max-time", 1000)
-        (least,) = re.findall(r"the least is time ([\d ]+) ms$", message)
-        assert 17_000 < int(least.replace(" ", "")) < 20_000
+        assert "keeps a time of at most 1 s; the least is time " in message
+        (least,) = re.findall(r"the least is time ([\d.]+) s$", message)
+        assert 17 < float(least) < 20
+        message = cli.refused("advise", longer, "--also", slower, "--max-time", 21)
+        assert message.endswith(
+            f" {least} s (limits are in ms; are seconds meant? give --max-time 21000)"
+        )
+        asked = ("advise", longer, "--also", slower, "--max-time", 21000)
+        assert cli(*asked) == cli(*asked[:-1], "21s")
+        assert "exceeding 21 s" in " ".join(cli(*asked).split())
