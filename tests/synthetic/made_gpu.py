@@ -55,6 +55,7 @@ def put_in(folder: Path, patch: pytest.MonkeyPatch) -> MadeGpu:
     patch.setitem(sys.modules, "pynvml", nvml)
     patch.setitem(sys.modules, "amdsmi", None)
     patch.setattr(clocks, "SETTLE_S", 0.0)
+    patch.setattr(recorder, "_TURN_S", 60.0)  # work begins after the first sample, however late
     clock = SimpleNamespace(
         monotonic=lambda: nvml.reads() / 10, time=lambda: EPOCH_S, sleep=lambda _: time.sleep(1e-3)
     )
