@@ -37,7 +37,7 @@ for _ in tuner:
     made.run_step()
     held.append(made.board.locked_mhz)
 found = [one.engine_mhz for one in tuner.readings]
-print(json.dumps([held, tuner.state, found, made.board.locked_mhz]))
+print(json.dumps([held, tuner.state, found, made.board.locked_mhz]), flush=True)
 os._exit(0)
 """
 
