@@ -52,7 +52,7 @@ def ranks(folder: Path, what: str) -> Sequence[tuple[list[int], str, list[float]
         )
         for rank in range(RANKS)
     ]  # fmt: skip
-    told = [child.communicate(timeout=120)[0] for child in children]
+    told = [child.communicate(timeout=600)[0] for child in children]
     return [tuple(json.loads(one.splitlines()[-1])) for one in told]
 
 

@@ -31,7 +31,7 @@ from mlscale.sensors.clocks import given_back, set_board
 from mlscale.sensors.program import interrupted_once
 
 TESTS = Path(__file__).parents[1]
-PATIENCE_S = 30
+PATIENCE_S = 120
 # No program that the shell runs beside or after a signal decides: one may be late, or lose it. A
 # redirection makes the file in the shell itself, and what waits goes on until there is `on`.
 BEGUN = ": > $MADE_NVML/at"
