@@ -30,8 +30,7 @@ class MadeGpu:
 
     @property
     def locked_mhz(self) -> int | None:
-        path = self.folder / "locked"
-        return int(path.read_text()) if path.exists() else None
+        return nvml._number("locked", 0) or None  # of a kill amid the call the file is empty
 
     @property
     def marker(self) -> Path:
