@@ -559,7 +559,7 @@ def _config(
 def _peaks(file: Path, columns: Columns, profiles: Profiles) -> Profiles:
     """Profiles of other kernels of the same GPU at the same base. Raises InputError."""
     table = read_table(file, columns=columns)
-    for other in set(table.text.get("device", ())) - {profiles.device}:
+    for other in sorted({*table.text.get("device", ())} - {profiles.device}):
         raise InputError(
             f"{table.source}: is of device '{other}', the profile of '{profiles.device}'"
         )

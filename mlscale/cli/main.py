@@ -98,7 +98,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print_line(f"mlscale: error: {error}")
             return 3 if isinstance(error, NotMetError) else 2
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except OSError as error:
             place = error.filename or "standard output"
@@ -107,6 +106,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as interrupt:
             print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
             return 128 + getattr(interrupt, "number", signal.SIGINT)
+        finally:
+            _drop_what_is_not_taken()
+
+
+def _drop_what_is_not_taken() -> None:
+    """Of a closed pipe or a full disk: Python would tell of it as it ends, with a status of 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def parser_of(commands: Collection[str], shows_all: bool = True) -> Parser:
