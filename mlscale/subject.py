@@ -234,7 +234,7 @@ def _profiles_of_exports(asked: Asked) -> tuple[Table | None, Profiles]:
     imported = read_run(files, given)
     if is_of_log:
         imported = replace(imported, table=_at_set_clock(imported.table, asked.given))
-    return imported.table if is_of_log else None, profiles_of(imported)
+    return imported.table if is_of_log else None, profiles_of(imported, files)
 
 
 def _at_set_clock(log: Table, given: Given) -> Table:
