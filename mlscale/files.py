@@ -130,6 +130,17 @@ class HeldFile:
         """The module that unpacks it; None if it is not compressed, or in an unknown format."""
         return next((m for mark, m in _PACKERS.items() if self.head.startswith(mark)), None)
 
+    @property
+    def encoding(self) -> str:
+        """Of a text: UTF-16 where its byte-order mark says so, else UTF-8, perhaps with a mark."""
+        return "utf-16" if self.head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+    @property
+    def first_line(self) -> str:
+        """The first line of a text that is not blank, or its beginning."""
+        text = io.TextIOWrapper(io.BytesIO(self.head), self.encoding, errors="replace")
+        return next(filter(str.strip, text), "")
+
     def open(self) -> BinaryIO:
         """All its bytes; a file longer than `head` is opened again."""
         return io.BytesIO(self.head) if len(self.head) < HELD else self.path.open("rb")

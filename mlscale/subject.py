@@ -499,10 +499,11 @@ def _further_trace(
     from mlscale.readers.table import read_again
 
     path, first = trace.path, asked.files
+    trace.sheet_of_launches()
     if config is None:
         raise InputError(
-            f"{path}: is not a table; of a trace give the clock: {path.name}@engine=…, and "
-            "memory=… or cu=… if they are not the base's"
+            f"{path}: is a profile or trace; give its clock: {path.name}@engine=…, and memory=… or "
+            "cu=… if they are not the base's"
         )
     if not first or first[0].is_table() or first[0].is_log:
         raise InputError(
