@@ -275,8 +275,8 @@ def _open_csv(held: HeldFile) -> Iterator[Any]:
     """Give the rows of a file. Raises InputError where it is not text, also in the block."""
     path = held.path
     not_text = (
-        f"{path}: is not a text file in UTF-8 or UTF-16; a table is CSV (of a spreadsheet: 'CSV UTF-8'), or "
-        "Parquet named *.parquet"
+        f"{path}: is not a text file in UTF-8 or UTF-16; a table is CSV (of a spreadsheet: 'CSV "
+        "UTF-8'), or Parquet named *.parquet"
     )
     try:
         if held.size_bytes > _LARGEST_BYTES:

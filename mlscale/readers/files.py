@@ -126,10 +126,11 @@ def why_no_log(file: HeldFile) -> str:
         return f"unrecognised file; its columns have no titles; {_HELP}"
     if not header.has_names:
         return "begins with values, not with titles of columns; log with a header (no 'noheader')"
-    if any(kind.columns and kind.begins_at("", header.names) for kind in registry.READERS):
-        return "has no commas between its columns; give the file as the profiler wrote it"
     told = {title.what: title.text for title in reversed(header.meant)}
-    if question := unread(header.names, told):
+    question = unread(header.names, told)
+    if any(kind.columns and kind.begins_at("", header.names) for kind in registry.READERS):
+        question = "no commas between its columns; give it as the profiler wrote it"
+    if question:
         return f"unrecognised file; {question}"
     if header.is_tidy:
         return "is a table of runs, not a profile or log; use 'mlscale advise' or 'mlscale train'"

@@ -135,7 +135,7 @@ ADVISE = {
 }
 LOGS = {
     "advise fast.csv --power 500": "fast.csv: already has power_w; omit --power",
-    "advise fast.csv slow.csv": "and give the log of another run with --also",
+    "advise fast.csv slow.csv": "of 2 runs, at 1755 and 1170 MHz; ~give each further run with --also: fast.csv --also slow.csv",
     "advise fast.csv --also slow.csv --time 3 --rate 5:4": "give --time or --rate, not both",
     "advise fast.csv --time 9990 --also slow.csv": "--time is only of the first",
     "advise fast.csv --also pair.csv": "pair.csv: ran on 2 GPUs, the base on 1; give runs on as",
