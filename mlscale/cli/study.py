@@ -86,8 +86,8 @@ Columns = Sequence[tuple[str, Callable[[Row], str]]]
 def add_arguments(parser: Parser) -> None:
     """Add a sub-command for each study, with the options of that study."""
     summaries = {
-        ERRORS: "errors of predictors next to the baselines",
-        ADVICE: "how much more the advised settings cost than the true optimum (regret)",
+        ERRORS: "cross-validate predictors: errors on what was left out, next to the baselines",
+        ADVICE: "cross-validate advice: how much more it costs than the true optimum (regret)",
     }
     studies = parser.add_commands("study", summaries)
     errors, advice = studies[ERRORS], studies[ADVICE]
@@ -398,7 +398,9 @@ def _regrets_text(document: Row, arguments: argparse.Namespace) -> str:
         }
         means = _means_together(by_name, "advisor", _two_digits("regret_mean"))
         blocks.append(f"Mean regret [%] together{under}:\n{means}")
-    return "\n\n".join([*blocks, f"{more[0].upper()}{more[1:]}: -o DIR (tables, pictures), or --json."])
+    return "\n\n".join(
+        [*blocks, f"{more[0].upper()}{more[1:]}: -o DIR (tables, pictures), or --json."]
+    )
 
 
 def _regrets_block(document: Row, rows: Rows, under: str) -> str:

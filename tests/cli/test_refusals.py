@@ -135,7 +135,7 @@ ADVISE = {
 }
 LOGS = {
     "advise fast.csv --power 500": "fast.csv: already has power_w; omit --power",
-    "advise fast.csv slow.csv": "of 2 runs, at 1755 and 1170 MHz; ~give each further run with --also: fast.csv --also slow.csv",
+    "advise fast.csv slow.csv": "of 2 runs, at 1755 and 1170 MHz; ~with --also: fast.csv --al",
     "advise fast.csv --also slow.csv --time 3 --rate 5:4": "give --time or --rate, not both",
     "advise fast.csv --time 9990 --also slow.csv": "--time is only of the first",
     "advise fast.csv --also pair.csv": "pair.csv: ran on 2 GPUs, the base on 1; give runs on as",
@@ -178,7 +178,7 @@ CAPS = {
     " power drawn, in W, not a limit",
     "advise unpowered-cap.csv --lever cap --map power_w=power_cap_w": "'power_cap_w' is ",
     "advise unpowered-cap.csv --lever cap --map power_w=time_ms": "power_w=time_ms: 'time_ms' is ",
-    "advise pauses.csv --lever cap --device rtx3090": "30% of the log is pauses",
+    "advise pauses.csv --lever cap --device rtx3090": "30 % of the log is pauses",
     "advise all-cus.csv --also half-cus.csv --lever cap": "a power cap acts on the engine clock, an"
     "d all readings are at 1800 MHz; run",
     "advise limit-mw.csv --also slow.csv": "column 'power_cap_w': 600000 W is impossible",

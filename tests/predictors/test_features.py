@@ -61,13 +61,24 @@ class TestMinMax:
     ("kernel", "points", "flags"),
     [
         # By hand: 'busy' was trained from 10 to 50, 'wave' at 64 alone.
-        ({"busy": 60.0, "wave": 64.0}, [1.0, 0.0], ("busy 60 above trained 50",)),
-        ({"busy": -10.0, "wave": 64.0}, [0.0, 0.0], ("busy -10 below trained 10",)),
+        (
+            {"busy": 60.0, "wave": 64.0},
+            [1.0, 0.0],
+            ("busy 60 is above 50, the highest in training",),
+        ),
+        (
+            {"busy": -10.0, "wave": 64.0},
+            [0.0, 0.0],
+            ("busy -10 is below 10, the lowest in training",),
+        ),
         ({"busy": 30.0, "wave": 64.0}, [0.5, 0.0], ()),
         (
             {"busy": 6.0, "wave": 65.0},
             [0.0, 0.0],
-            ("busy 6 below trained 10", "wave 65 above trained 64"),
+            (
+                "busy 6 is below 10, the lowest in training",
+                "wave 65 is above 64, the highest in training",
+            ),
         ),
     ],
 )
@@ -125,7 +136,7 @@ class TestColumns:
         given_columns = ({"stranger": 1e9} if stranger else {}) | {n: kernel[n] for n in order}
         assert transformed(scaling, **given_columns) == (
             [0.5, 0.25, 1.0],
-            ("b 3 above trained 2",),
+            ("b 3 is above 2, the highest in training",),
         )
 
 
