@@ -165,7 +165,8 @@ def _add_results(parser: Parser, files: str) -> None:
 
 
 def _add_objectives(parser: Parser) -> None:
-    what = f"{', '.join(COSTS)}; {AGAIN} (default: energy, edp and ed2p, or time without power)"
+    usual = "energy, and edp and ed2p in files alone, or time without power"
+    what = f"{', '.join(COSTS)}; {AGAIN} (default: {usual})"
     costs: dict[str, Any] = {"dest": "objectives", "choices": tuple(COSTS), "metavar": "WHAT"}
     parser.add("--minimize", action="append", help=what, **costs)
     options.add_limits(parser, "the kernel")

@@ -269,9 +269,7 @@ def lacking_configurations(
     settings = f"{counted(len(left), 'kernel')} x {counted(configurations, 'configuration')}"
     drop, keep = parameter("incomplete", "drop"), parameter("incomplete", "keep")
     mend += f"; or {drop} leaves {counted(len(kernels) - len(lacking), 'kernel')}, "
-    mend += (
-        f"{parameter('incomplete', 'drop-settings')} {settings}, {keep} those measured at the base"
-    )
+    mend += f"{parameter('incomplete', 'drop-settings')} {settings}, {keep} those at the base"
     return {
         "count": len(lacking),
         "total": len(kernels),
@@ -691,8 +689,7 @@ def feature_outside(
     if low <= value <= high:
         return None
     side, end, most = ("below", low, "lowest") if value < low else ("above", high, "highest")
-    how = f"{shown(name, value)} is {side} {shown(name, end)}, the {most}"
-    return {"name": name, "how": how}
+    return {"name": name, "how": f"{shown(name, value)} is {side} {shown(name, end)}, the {most}"}
 
 
 def more_than_supplied(power_w: Floats, configs: int, supplied: str) -> Fields:
