@@ -411,30 +411,13 @@ def is_of_fleet(arguments: argparse.Namespace) -> bool:
 # Tables of measurements, and the training on them.
 
 
-_PREDICTORS = {  # in a few words
-    "no-scaling": "as at the base",
-    "engine-bound": "by the engine clock",
-    "core-bound": "by CUs and engine clock",
-    "memory-bound": "by the memory clock",
-    "mean-surface": "as the mean kernel",
-    "nearest": "as the kernels most like it",
-    "extra-trees": "trees over features",
-    "wu": "Wu et al.",
-    "wang-chu": "Wang and Chu",
-    "max-overlap": "core or memory, the longer",
-    "bottleneck": "mlscale's, of kernels",
-    "runs": "mlscale's, of whole runs",
-}
-
-
 def predictor_names() -> str:
     """What --predictor can name, for a help text."""
-    from mlscale.predictors import PREDICTORS
-
-    told = ", ".join(f"{name} ({_PREDICTORS[name]})" for name in PREDICTORS)
     return (
-        f"{told}, package.module:Class for one of your own, or default: what 'train' chooses for "
-        "the table"
+        "bottleneck, max-overlap (mlscale's, of kernels), runs (of whole runs), wu, wang-chu (of "
+        "papers), nearest, extra-trees (by like kernels), mean-surface, no-scaling, engine-bound, "
+        "core-bound, memory-bound (simple rules), package.module:Class (yours), or default: what "
+        "'train' chooses"
     )
 
 
