@@ -108,6 +108,7 @@ ADVISE = {
     f"advise no-traffic.csv --model kernels {AT}": "the model needs the DRAM traffic: ncu's --sect",
     f"advise unknown.csv --device foo-9000 {AT}": "the GPU 'foo-9000' is unknown; to describe it",
     f"advise b300.csv {AT}": "132 CUs are fewer than the 148 of 'b300'",
+    "advise semicolons.csv": "unrecognised file; no commas between its columns; give it as the",
     "advise run.ncu-rep": "run.ncu-rep: is not text; export the profiler's report as CSV, for",
     "advise training-step-trace.json.gz": "does not say engine_mhz; give --base engine=…",
     "advise folder": "folder: is a folder; name a file in it, or, if it holds Parquet files",
@@ -341,6 +342,7 @@ def write_exports() -> None:
         lines = [[row[place].replace(H100, gpu) for place in kept] for row in rows]
         with Path(f"{name}.csv").open("w", newline="") as file:
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows(lines)
+    Path("semicolons.csv").write_text(text.replace('","', '";"'))
     Path("run.ncu-rep").write_bytes(bytes(range(64)))
     texts = {
         "details.csv": (

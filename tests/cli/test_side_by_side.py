@@ -64,7 +64,7 @@ def test_text_page_and_python_say_of_how_many(cli: Cli, eight: list[Path]) -> No
     caps = cli("advise", fast, "--also", slow, "--lever", "cap")
     assert f"{said}, a power cap is of each." in " ".join(caps.split())
     page = cli.page(fast, "--also", slow)
-    assert '<p class="sub">1 kernel, 10 s on 8 x NVIDIA H100 SXM5 80 GB, from 1755' in page
+    assert '<p class="sub">1 run, 10 s on 8 x NVIDIA H100 SXM5 80 GB, from 1755' in page
     assert (
         '"nvidia-smi -i 0 -lgc {engine},{engine}","# for GPU 0; set 1, 2, 3, 4, 5, 6, 7 alike"'
         in page
