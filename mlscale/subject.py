@@ -234,7 +234,7 @@ def _profiles_of_exports(asked: Asked) -> tuple[Table | None, Profiles]:
     imported = read_run(files, given)
     if is_of_log:
         imported = replace(imported, table=_at_set_clock(imported.table, asked.given))
-    return imported.table if is_of_log else None, profiles_of(imported)
+    return imported.table if is_of_log else None, profiles_of(imported, files)
 
 
 def _at_set_clock(log: Table, given: Given) -> Table:
@@ -502,10 +502,11 @@ def _further_trace(
     from mlscale.readers.table import read_again
 
     path, first = trace.path, asked.files
+    trace.sheet_of_launches()
     if config is None:
         raise InputError(
-            f"{path}: is not a table; of a trace give the clock: {path.name}@engine=…, and "
-            "memory=… or cu=… if they are not the base's"
+            f"{path}: is a profile or trace; give its clock: {path.name}@engine=…, and memory=… or "
+            "cu=… if they are not the base's"
         )
     if not first or first[0].is_table() or first[0].is_log:
         raise InputError(

@@ -49,6 +49,21 @@ def plain_number(text: str) -> float:
     return float(text)
 
 
+def delimiter_of(header: str) -> str:
+    """What stands between the cells of CSV, by its header."""
+    return max(",;\t", key=header.count)
+
+
+def with_point(cell: str) -> str:
+    """A number of CSV that has no commas between cells, its decimal comma as a point.
+
+    Example:
+        >>> with_point("0,5 W"), with_point("1,070.00 W"), with_point("1.070,00 W")
+        ('0.5 W', '1,070.00 W', '1.070,00 W')
+    """
+    return re.sub(r"(?<![\d.,])(\d+),(\d+)(?=[^\d.,]*$)", r"\1.\2", cell)
+
+
 def printable(text: str) -> str:
     """Text for a terminal: also without marks that change the direction of writing."""
     return text if text.isprintable() else re.sub(_DIRECTIONS, "", without_controls(text))

@@ -27,6 +27,7 @@ from mlscale.notes import Note, merged, notes_by_kernel
 from mlscale.parameters import parameter
 from mlscale.readers.source import Source
 from mlscale.subject import Subject
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
@@ -122,6 +123,12 @@ class PlainAnswer:
         gpus = self.workload.gpu_count
         is_rated = any(note.code == "M02" and RATED in note.text for note in self.notes)
         return RATED if is_rated else f"whole run{f' of {gpus} GPUs' * (gpus > 1)}"
+
+    @property
+    def what_ran(self) -> str:
+        """How many kernels, or runs: of logs, and of times under caps."""
+        is_run = self.subject is None or is_sampled(self.subject.profiles.metadata)
+        return counted(self.workload.kernels, "run" if is_run else "kernel")
 
     @property
     def sure(self) -> str:
@@ -323,8 +330,7 @@ def _instead(profiles: Profiles) -> str | None:
     if set(profiles.counter_names) <= set(SHARES):
         return None
     if lack_of_peaks(profiles.device):
-        return (
-            f"{parameter('device')} and a name from 'mlscale devices list', or a file: {DESCRIBED}"
-        )
+        named = parameter("device", "NAME")
+        return f"{named} ('mlscale devices list'), or a file in place of NAME: {DESCRIBED}"
     tool = str(profiles.metadata.get("counter_tool"))
     return traffic_needed(tool) + half_of_traffic(profiles)

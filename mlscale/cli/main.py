@@ -45,7 +45,7 @@ mlscale: choose a GPU's clock, predict kernels, train and cross-validate models
     advise FILE      which clock to set: --max-slowdown 5, --power 500
     report FILE      an interactive page: -o page.html
   One profile, the whole surface
-    predict FILE     time, power and energy elsewhere: --at cu=64,engine=1200
+    predict FILE     time, power and energy elsewhere: --at engine=1200
   Your sweep, a model, and how good it is
     collect          a table measured on the GPU at hand
     import FILE      a table from files of profilers and monitors

@@ -327,7 +327,7 @@ def _check_logs(profiles: Profiles, table: Table, points: Sequence[MeasuredPoint
         warn(
             "P05",
             f"{table.source}: times are known to within one sample, {max(sample_ms):.4g} ms, "
-            f"{resolution:.0%} of the shortest run, so the intervals are too narrow; "
+            f"{100 * resolution:.0f} % of the shortest run, so the intervals are too narrow; "
             "let the runs take longer, or sample more often",
         )
     base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)

@@ -330,9 +330,11 @@ def mean_clocks(
         low, high = (values[out], values[-1 - out]) if values.size >= 10 else (mean, mean)
         clocks[axis] = float(round(mean))
         if was_set is not None and abs(mean / was_set - 1) > SAME_CLOCK:
-            should = "was set to" if axis == "engine_mhz" else "should be"  # as at the base
-            ran = f"but ran at {mean:.0f} on average ({values[0]:g} to {values[-1]:g})"
-            warn("L04", f"{log}: {axis} {should} {was_set:g}, {ran}; the row is at {mean:.0f}")
+            named = "was set to" if axis == "engine_mhz" else "at the base is"
+            ran = f"but ran at {mean:.0f}"
+            if values[0] < values[-1]:
+                ran += f" on average ({values[0]:g} to {values[-1]:g})"
+            warn("L04", f"{log}: {axis} {named} {was_set:g}, {ran}; the row is at {mean:.0f}")
             continue
         if high > _STEADY * low:
             warn(

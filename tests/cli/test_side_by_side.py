@@ -65,7 +65,7 @@ def test_text_page_and_python_say_of_how_many(cli: Cli, eight: list[Path]) -> No
     caps = cli("advise", fast, "--also", slow, "--lever", "cap")
     assert f"{said}, a power cap is of each." in " ".join(caps.split())
     page = cli.page(fast, "--also", slow)
-    assert '<p class="sub">1 kernel, 10 s on 8 x NVIDIA H100 SXM5 80 GB, from 1755' in page
+    assert '<p class="sub">1 run, 10 s on 8 x NVIDIA H100 SXM5 80 GB, from 1755' in page
     assert (
         '"nvidia-smi -i 6 -lgc {engine},{engine}","nvidia-smi -i 7 -lgc {engine},{engine}"]' in page
     )

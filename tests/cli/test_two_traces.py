@@ -185,7 +185,11 @@ class TestTwoTraces:
         ("times", "config", "match"),
         [
             (FAST, "engine=1320", "slow.json: is the same as"),  # a copy of the first
-            (at(1320), "", "of a trace give the clock: slow.json@engine=…, and memory=…"),
+            (
+                at(1320),
+                "",
+                "is a profile or trace; give its clock: slow.json@engine=…, and memory=…",
+            ),
             (at(1950), "engine=1950", "ran at 1950 MHz, as the base at 1980 or nearly so"),
             (at(1320), "engine=1320,memory=1593", "is at 2619; both runs must be at the same"),
             # (1200 + 600 + 100) / 1500 = 1.27, and 1980 / 1800 = 1.1
