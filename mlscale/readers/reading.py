@@ -1,7 +1,7 @@
 """From the files of one run to profiles, or to a tidy table that later commands read."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
