@@ -4,14 +4,12 @@ Regression only: what was set is as before after the end, an error, a signal, an
 """
 
 import os
-import random
 import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -324,22 +322,3 @@ def test_a_closed_stream_costs_no_log(gpu: MadeGpu, closed: str) -> None:
     job = shlex.join([sys.executable, "-m", "mlscale", "measure", "-o", "log.csv", "--", "true"])
     subprocess.check_call(["sh", "-c", f"{job} {closed}"])
     assert len(read_log(Path("log.csv"))) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("library")
-def test_50_kills_at_random_moments(gpu: MadeGpu, board: GpuBoard) -> None:
-    """Half of them from the start of the process, half from when it may set the clocks."""
-    moments, while_held = random.Random(46), 0
-    for kill in range(50):
-        with measuring("sh", "-c", "sleep 0.2") as process:
-            if kill % 2:
-                await_file(gpu.marker)
-            time.sleep(moments.uniform(0.0, 0.5))
-            process.kill()
-        while_held += gpu.locked_mhz is not None
-        with warnings.catch_warnings(action="ignore"), given_back(board, sets_board=False):
-            assert gpu.locked_mhz is None
-        assert board.settings() == {"power_limit_mw": nvml.LIMIT_MW}
-        assert not gpu.marker.exists()
-    assert while_held >= 5
