@@ -424,7 +424,7 @@ def summary_of_vllm(row: Row) -> ServerReading:
         float(row["completed"]), float(row["duration_s"]), float(row["output_tokens_per_s"]),
         clients=50.0,
     )  # fmt: skip
-    return reading(float(row["mhz"]), float(row["power_median_w"]), result)
+    return reading(float(row["mhz"]), float(row["W"]), result)
 
 
 def detailed_of_vllm(row: Row) -> ServerReading:
@@ -434,20 +434,23 @@ def detailed_of_vllm(row: Row) -> ServerReading:
         file = Path(name) / "result.json"
         file.write_bytes(packed.read())
         result = read_result(file)
-    return reading(float(row["mhz"]), float(row["power_median_w"]), result)
+    return reading(float(row["mhz"]), float(row["W"]), result)
 
 
 def judged_of_vllm(
-    is_detailed: bool, pairs: Sequence[tuple[int, int]] = SWEEP_PAIRS
+    is_detailed: bool, pairs: Sequence[tuple[int, int]] = SWEEP_PAIRS, power: str = "median"
 ) -> Iterator[tuple[ServerAdvice, Truth]]:
-    """Advice by pairs of clocks, and what was measured between them, in both sessions."""
-    rows = vllm_clocks()
+    """Advice by pairs of clocks, and what was measured between them, in both sessions.
+
+    power: 'median' or 'mean', of about 25 samples of a log; `advise` takes the mean.
+    """
+    rows = [row | {"W": row[f"power_{power}_w"]} for row in vllm_clocks()]
     by_clock = {int(row["mhz"]): row for row in rows if row["series"] == "freqsAll"}
     for fast, slow in pairs:
         make = detailed_of_vllm if is_detailed else summary_of_vllm
         used = [row for row in rows if slow < int(row["mhz"]) < fast]
         true = {slo.name: column(used, f"{slo.metric}_{slo.statistic}_ms") for slo in SWEPT}
-        true |= {"MHz": column(used, "mhz"), "W": column(used, "power_median_w")}
+        true |= {"MHz": column(used, "mhz"), "W": column(used, "W")}
         true["tok/s"] = column(used, "output_tokens_per_s")
         true["tok/J"] = true["tok/s"] / true["W"]
         yield advised([make(by_clock[fast]), make(by_clock[slow])], SWEPT), true
@@ -627,10 +630,19 @@ def sweeps(report: Report) -> None:
         f"{VLLM}, every request": judged_of_vllm(is_detailed=True),
         f"{VLLM}, summaries": judged_of_vllm(is_detailed=False),
         f"{VLLM}, summaries, slow reading at 0.35 to 0.39": judged_of_vllm(False, FAR_PAIRS),
+        f"{VLLM}, summaries, mean power of a log": judged_of_vllm(False, power="mean"),
         f"{DEEPSEEK}, summaries": judged_of_deepseek(),
     }
     for name, found in judged.items():
         report.rows(f"{name}, closed load", HEADER, table(list(found)))
+    once = {row["mhz"]: row for row in vllm_clocks() if row["series"] == "freqsAll"}
+    again = [row for row in vllm_clocks() if row["series"] != "freqsAll" and row["mhz"] in once]
+    rows = []
+    for name in (n for n in again[0] if n.endswith(("_ms", "_w", "_per_s"))):
+        ends = (column(each, name) for each in (again, [once[row["mhz"]] for row in again]))
+        rows.append((name, f"{100 * np.abs(np.subtract(*map(np.log, ends))).mean():.1f}"))
+    header = ("", "mean |difference| %")
+    report.rows(f"{VLLM}, two runs at each of {len(again)} clocks", header, rows)
 
 
 if __name__ == "__main__":

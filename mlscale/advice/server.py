@@ -218,6 +218,16 @@ class ServerAdvice:
         return next((_amid(*pair) for pair in apart), None)
 
     @property
+    def a_limit(self) -> str:
+        """A limit of a latency that all files have, 'ttft=500ms@p90'; '' where they share none."""
+        told = [one.result.latencies_ms for one in self.readings]
+        for metric in sorted(POOLS[self.pool], reverse=True):  # TTFT first
+            for statistic in ("p90", "p95", "p99", "p50", "mean"):
+                if all(f"{metric} {statistic}" in one for one in told):
+                    return f"{metric}={500 if metric == 'ttft' else 50}ms@{statistic}"
+        return ""
+
+    @property
     def now(self) -> ServerClock:
         """The server at the base's clock."""
         return self.at(self.base.setting)

@@ -254,7 +254,9 @@ def _require_same_load(first: ServerReading, other: ServerReading) -> None:
     ]
     for name, ours in facts[0].items():
         if ours != (theirs := facts[1][name]):
-            its, our = (f"{x:.9g}" if isinstance(x, float) else x for x in (theirs, ours))
+            its, our = (
+                f"{x:.9g}" if isinstance(x, float) else x or "not given" for x in (theirs, ours)
+            )
             raise InputError(
                 f"{two.source}: its {name} is {its}, that of {one.source} {our}; run the same "
                 "command, with one seed, at both clocks"

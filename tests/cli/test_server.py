@@ -289,6 +289,26 @@ def test_other_answers(cli: Cli, words: Words, slo: str, options: Words, told: s
     assert told in cli(*words, "--slo", slo, *options)
 
 
+@pytest.mark.parametrize(
+    ("lacking", "limit"),
+    [
+        (("p50", "p90"), "ttft=500ms@p99"),
+        (("p50", "p90", "p99", "mean_t", "median_t"), "itl=50ms@p50"),
+    ],
+)
+def test_the_limit_that_is_shown_is_of_what_the_files_have(
+    cli: Cli, tmp_path: Path, lacking: tuple[str, ...], limit: str
+) -> None:
+    """Unless told, vLLM writes the mean, the median and the 99th percentile."""
+    asked = write(tmp_path, is_detailed=False)
+    for result in map(Path, (asked[1], asked[4])):
+        told = json.loads(result.read_text("utf-8"))
+        kept = {name: told[name] for name in told if not name.startswith(lacking)}
+        result.write_text(json.dumps(kept), encoding="utf-8")
+    assert f"To limit one: --slo {limit}." in cli(*asked)
+    assert "No latency is limited" not in cli(*asked, "--slo", limit)
+
+
 def test_few_requests_and_no_gaps_are_noted(cli: Cli, tmp_path: Path) -> None:
     asked = write(tmp_path, is_detailed=False, count=150)
     texts = note_texts(document(cli, *asked, "--slo", "itl=1s@p90"))
@@ -354,6 +374,7 @@ def in_log(before: str, after: str, count: int = -1) -> Change:
     ("change", "told"),
     [
         (in_result(request_rate=4.0), "its rate of requests is 4, that of"),
+        (in_result(request_rate=None), "its rate of requests is not given, that of"),
         (in_result(max_concurrency=64), "its number of clients is 64, that of"),
         (in_result(num_prompts=401, failed=1), "its number of requests is 401, that of"),
         (in_result(model_id="made/70B"), "its model is made/70B, that of"),
