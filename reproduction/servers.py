@@ -35,12 +35,14 @@ from mlscale import HardwareConfig, load
 from mlscale.advice.server import Estimate, LoadCell, ServerAdvice, Slo, advise_server
 from mlscale.advice.server_answer import interpolated
 from mlscale.advice.server_caps import advise_server_caps
-from mlscale.advice.server_readings import ServerReading
+from mlscale.advice.server_readings import ServerReading, power_noise
 from mlscale.arrays import Floats
 from mlscale.data.logs import PROFILE_KIND
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.model.shipped import model_for
 from mlscale.predictors.server_law import IDLE, Between
+from mlscale.readers.busy_span import busy_span
+from mlscale.readers.monitor import read_log
 from mlscale.readers.serving import ServingResult, read_result
 
 Row = dict[str, Any]
@@ -453,7 +455,16 @@ def judged_of_vllm(
         true |= {"MHz": column(used, "mhz"), "W": column(used, "W")}
         true["tok/s"] = column(used, "output_tokens_per_s")
         true["tok/J"] = true["tok/s"] / true["W"]
-        yield advised([make(by_clock[fast]), make(by_clock[slow])], SWEPT), true
+        ends = [make(by_clock[fast]), make(by_clock[slow])]
+        if power == "mean":
+            ends = [replace(one, power_noise=noise_of_log(one.engine_mhz)) for one in ends]
+        yield advised(ends, SWEPT), true
+
+
+def noise_of_log(mhz: float) -> float:
+    """How far the mean power of vLLM's log may be off, by its samples."""
+    [log] = read_log(folder() / "servers-real" / "climatik" / f"power-{mhz:.0f}mhz.csv")
+    return power_noise(log, busy_span(log))
 
 
 def column(rows: Sequence[Row], name: str) -> Floats:

@@ -499,6 +499,32 @@ def test_a_log_of_another_run_is_refused(cli: Cli, words: Words, tmp_path: Path)
     assert "the GPU is busy for 16 s, but the benchmark of" in told
     assert told.endswith("s (duration); give each result the log of its own run")
     assert "the GPU is busy for 8" in cli.refused(*fast, result, words[5])
+    rows = [line.split(",") for line in Path(words[5]).read_text("utf-8").splitlines()]
+    Path(log).write_text("\n".join(",".join(row[:4]) for row in rows), encoding="utf-8")
+    told = cli.refused(*fast, result, f"{log}@engine={LOW:g}")  # power alone, 84 s
+    assert "the GPU is busy for 8" in told
+
+
+def test_a_short_log_of_power_that_varies_widens_watts(cli: Cli, tmp_path: Path) -> None:
+    """By hand: a mean of n samples that vary by 20 % is off by 0.2 / sqrt(n), in two of 1.5 runs.
+
+    The samples themselves show that to 16 %; n is 19 in one log and 22 in the other.
+    """
+    asked, widths = write(tmp_path, np.inf, clients=32, count=120), []
+    draw = np.random.default_rng(4)
+    for step in range(2):
+        clocks = document(cli, *asked)["server"]["clocks"]
+        [(_, low, high)] = [one["power_w"] for one in clocks if one["engine_mhz"] == 1620]
+        widths.append(np.log(high / low) / 2)
+        for log in map(Path, (asked[2], asked[5])) if not step else ():
+            header, *rows = (line.split(", ") for line in log.read_text("utf-8").splitlines())
+            busy = [row for row in rows if row[-1] != "0 %"]
+            for row in busy:
+                row[3] = f"{float(row[3][:-2]) * np.exp(0.2 * draw.standard_normal()):.2f} W"
+            log.write_text("\n".join(map(", ".join, (header, *rows))), encoding="utf-8")
+    assert np.sqrt(widths[1] ** 2 - widths[0] ** 2) == pytest.approx(
+        1.645 * 1.5**0.5 * 0.2 / 20**0.5, rel=0.3
+    )
 
 
 def test_a_log_that_is_too_short_is_no_other_run(cli: Cli, words: Words, tmp_path: Path) -> None:
