@@ -157,6 +157,17 @@ class HeldFile:
         """The first HELD bytes of its content. Raises InputError if they cannot be unpacked."""
         return b"".join(islice(self.pieces(), HELD // PIECE)) if self.packer else self.stored
 
+    @property
+    def encoding(self) -> str:
+        """Of a text: UTF-16 where its byte-order mark says so, else UTF-8, perhaps with a mark."""
+        return "utf-16" if self.head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+    @property
+    def first_line(self) -> str:
+        """The first line of a text that is not blank, or its beginning."""
+        text = io.TextIOWrapper(io.BytesIO(self.head), self.encoding, errors="replace")
+        return next(filter(str.strip, text), "")
+
     def open(self) -> BinaryIO:
         """All its content, unpacked; a file longer than `head` is opened again."""
         if len(self.head) < HELD:

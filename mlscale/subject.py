@@ -13,7 +13,7 @@ import numpy as np
 from mlscale.arrays import Floats
 from mlscale.counters.kernel_use import lack_of_peaks, tells_traffic
 from mlscale.data.checks import check_named_clocks
-from mlscale.data.column_names import RATED_UNITS, Columns, source_meant
+from mlscale.data.column_names import RATED, RATED_UNITS, Columns, source_meant
 from mlscale.data.datasets import input_file
 from mlscale.data.devices import known_device
 from mlscale.data.grid import AXES, SHORT_NAMES, HardwareConfig, parse_settings
@@ -206,7 +206,7 @@ def rated_times_ms(rates: Sequence[float], runs: int) -> list[float]:
 
 def rate_note() -> Note:
     """Of what times and energies are that `with_rates` made."""
-    return Note("M02", f"times and energies are for {RATED_UNITS:,.0f} units of work")
+    return Note("M02", f"times and energies are for {RATED}")
 
 
 # Models.
@@ -234,7 +234,7 @@ def _profiles_of_exports(asked: Asked) -> tuple[Table | None, Profiles]:
     imported = read_run(files, given)
     if is_of_log:
         imported = replace(imported, table=_at_set_clock(imported.table, asked.given))
-    return imported.table if is_of_log else None, profiles_of(imported)
+    return imported.table if is_of_log else None, profiles_of(imported, files)
 
 
 def _at_set_clock(log: Table, given: Given) -> Table:
@@ -267,8 +267,8 @@ def _base_of(
 ) -> tuple[Reading, Profiles]:
     """The reading that is the base, and the profiles there: the highest, or what the user says.
 
-    Where only some have power, or counters that a model takes, it is one of these. first: the
-    profiles of readings[0]. Raises InputError; warns of a base that was not given first.
+    Where two or more have power, or some have counters that a model takes, it is one of these.
+    first: the profiles of readings[0]. Raises InputError; warns of a base that was not given first.
     """
     check_named_clocks(known_device(first.device), said)
     kernels = set(readings[0][0].text["kernel"])
@@ -280,10 +280,11 @@ def _base_of(
             highest = highest_config(filled[-1], said, kernels)
             if highest and set(table.text.get("device", [first.device])) == {first.device}:
                 found.append((place, profiles_at(filled[-1], highest, first.device)))
-    place, profiles = max(found, key=lambda one: _rank(one[1], said))
+    has_energies = sum(_has_power(one) for _, one in found) > 1  # else it is the highest, by time
+    place, profiles = max(found, key=lambda one: _rank(one[1], said, has_energies))
     source, at = readings[place][0].source, profiles.base
     top, higher = max(found, key=lambda one: _rank(one[1], said, by_power=False))
-    lacks_power = _has_power(profiles) and not _has_power(higher)
+    lacks_power = has_energies and not _has_power(higher)
     if place:
         profiles = profiles_at(filled[place], at, first.device)
     if place or lacks_power:
@@ -319,9 +320,7 @@ def _with_settings(table: Table, config: HardwareConfig | None, base: HardwareCo
     return filled.select([n for n, at in enumerate(configurations(filled)) if at == config])
 
 
-def _rank(
-    profiles: Profiles, said: Mapping[str, float], by_power: bool = True
-) -> tuple[float, ...]:
+def _rank(profiles: Profiles, said: Mapping[str, float], by_power: bool) -> tuple[float, ...]:
     """What is larger of the reading that is the base: one that is named counts before power."""
     is_of_run = is_sampled(profiles.metadata) or profiles.are_times_alone
     has_use = not (is_of_run or lack_of_peaks(profiles.device)) and tells_traffic(profiles)
@@ -503,10 +502,11 @@ def _further_trace(
     from mlscale.readers.table import read_again
 
     path, first = trace.path, asked.files
+    trace.sheet_of_launches()
     if config is None:
         raise InputError(
-            f"{path}: is not a table; of a trace give the clock: {trace.name}@engine=…, and "
-            "memory=… or cu=… if they are not the base's"
+            f"{path}: is a profile or trace; give its clock: {trace.name}@engine=…, and memory=… or "
+            "cu=… if they are not the base's"
         )
     if not first or first[0].is_table() or first[0].is_log:
         raise InputError(
@@ -560,7 +560,7 @@ def _config(
 def _peaks(file: Path, columns: Columns, profiles: Profiles) -> Profiles:
     """Profiles of other kernels of the same GPU at the same base. Raises InputError."""
     table = read_table(file, columns=columns)
-    for other in set(table.text.get("device", ())) - {profiles.device}:
+    for other in sorted({*table.text.get("device", ())} - {profiles.device}):
         raise InputError(
             f"{table.source}: is of device '{other}', the profile of '{profiles.device}'"
         )

@@ -49,6 +49,21 @@ def plain_number(text: str) -> float:
     return float(text)
 
 
+def delimiter_of(header: str) -> str:
+    """What stands between the cells of CSV, by its header."""
+    return max(",;\t", key=header.count)
+
+
+def with_point(cell: str) -> str:
+    """A number of CSV that has no commas between cells, its decimal comma as a point.
+
+    Example:
+        >>> with_point("0,5 W"), with_point("1,070.00 W"), with_point("1.070,00 W")
+        ('0.5 W', '1,070.00 W', '1.070,00 W')
+    """
+    return re.sub(r"(?<![\d.,])(\d+),(\d+)(?=[^\d.,]*$)", r"\1.\2", cell)
+
+
 def printable(text: str) -> str:
     """Text for a terminal: also without marks that change the direction of writing."""
     return text if text.isprintable() else re.sub(_DIRECTIONS, "", without_controls(text))
@@ -185,6 +200,11 @@ def rounded(value: float, digits: int = 4) -> str:
         (['2.5', '123 457', '0'], '2346')
     """
     return f"{value:z.{digits}g}" if abs(value) < 10**digits - 0.5 else number(value, digits)
+
+
+def time_in_words(ms: float, digits: int = 4) -> str:
+    """A time in ms, from a second on in seconds: '66 ms', '52.5 s'."""
+    return f"{rounded(ms / 1000, digits)} s" if ms >= 1000 else f"{rounded(ms, digits)} ms"
 
 
 def percent_in_words(value: float) -> str:

@@ -35,12 +35,14 @@ from mlscale import HardwareConfig, load
 from mlscale.advice.server import Estimate, LoadCell, ServerAdvice, Slo, advise_server
 from mlscale.advice.server_answer import interpolated
 from mlscale.advice.server_caps import advise_server_caps
-from mlscale.advice.server_readings import ServerReading
+from mlscale.advice.server_readings import ServerReading, power_noise
 from mlscale.arrays import Floats
 from mlscale.data.logs import PROFILE_KIND
 from mlscale.data.profiles import MeasuredPoint, Profiles
 from mlscale.model.shipped import model_for
 from mlscale.predictors.server_law import IDLE, Between
+from mlscale.readers.busy_span import busy_span
+from mlscale.readers.monitor import read_log
 from mlscale.readers.serving import ServingResult, read_result
 
 Row = dict[str, Any]
@@ -424,7 +426,7 @@ def summary_of_vllm(row: Row) -> ServerReading:
         float(row["completed"]), float(row["duration_s"]), float(row["output_tokens_per_s"]),
         clients=50.0,
     )  # fmt: skip
-    return reading(float(row["mhz"]), float(row["power_median_w"]), result)
+    return reading(float(row["mhz"]), float(row["W"]), result)
 
 
 def detailed_of_vllm(row: Row) -> ServerReading:
@@ -434,23 +436,35 @@ def detailed_of_vllm(row: Row) -> ServerReading:
         file = Path(name) / "result.json"
         file.write_bytes(packed.read())
         result = read_result(file)
-    return reading(float(row["mhz"]), float(row["power_median_w"]), result)
+    return reading(float(row["mhz"]), float(row["W"]), result)
 
 
 def judged_of_vllm(
-    is_detailed: bool, pairs: Sequence[tuple[int, int]] = SWEEP_PAIRS
+    is_detailed: bool, pairs: Sequence[tuple[int, int]] = SWEEP_PAIRS, power: str = "median"
 ) -> Iterator[tuple[ServerAdvice, Truth]]:
-    """Advice by pairs of clocks, and what was measured between them, in both sessions."""
-    rows = vllm_clocks()
+    """Advice by pairs of clocks, and what was measured between them, in both sessions.
+
+    power: 'median' or 'mean', of about 25 samples of a log; `advise` takes the mean.
+    """
+    rows = [row | {"W": row[f"power_{power}_w"]} for row in vllm_clocks()]
     by_clock = {int(row["mhz"]): row for row in rows if row["series"] == "freqsAll"}
     for fast, slow in pairs:
         make = detailed_of_vllm if is_detailed else summary_of_vllm
         used = [row for row in rows if slow < int(row["mhz"]) < fast]
         true = {slo.name: column(used, f"{slo.metric}_{slo.statistic}_ms") for slo in SWEPT}
-        true |= {"MHz": column(used, "mhz"), "W": column(used, "power_median_w")}
+        true |= {"MHz": column(used, "mhz"), "W": column(used, "W")}
         true["tok/s"] = column(used, "output_tokens_per_s")
         true["tok/J"] = true["tok/s"] / true["W"]
-        yield advised([make(by_clock[fast]), make(by_clock[slow])], SWEPT), true
+        ends = [make(by_clock[fast]), make(by_clock[slow])]
+        if power == "mean":
+            ends = [replace(one, power_noise=noise_of_log(one.engine_mhz)) for one in ends]
+        yield advised(ends, SWEPT), true
+
+
+def noise_of_log(mhz: float) -> float:
+    """How far the mean power of vLLM's log may be off, by its samples."""
+    [log] = read_log(folder() / "servers-real" / "climatik" / f"power-{mhz:.0f}mhz.csv")
+    return power_noise(log, busy_span(log))
 
 
 def column(rows: Sequence[Row], name: str) -> Floats:
@@ -627,10 +641,19 @@ def sweeps(report: Report) -> None:
         f"{VLLM}, every request": judged_of_vllm(is_detailed=True),
         f"{VLLM}, summaries": judged_of_vllm(is_detailed=False),
         f"{VLLM}, summaries, slow reading at 0.35 to 0.39": judged_of_vllm(False, FAR_PAIRS),
+        f"{VLLM}, summaries, mean power of a log": judged_of_vllm(False, power="mean"),
         f"{DEEPSEEK}, summaries": judged_of_deepseek(),
     }
     for name, found in judged.items():
         report.rows(f"{name}, closed load", HEADER, table(list(found)))
+    once = {row["mhz"]: row for row in vllm_clocks() if row["series"] == "freqsAll"}
+    again = [row for row in vllm_clocks() if row["series"] != "freqsAll" and row["mhz"] in once]
+    rows = []
+    for name in (n for n in again[0] if n.endswith(("_ms", "_w", "_per_s"))):
+        ends = (column(each, name) for each in (again, [once[row["mhz"]] for row in again]))
+        rows.append((name, f"{100 * np.abs(np.subtract(*map(np.log, ends))).mean():.1f}"))
+    header = ("", "mean |difference| %")
+    report.rows(f"{VLLM}, two runs at each of {len(again)} clocks", header, rows)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+with suppress(ImportError):
+    import readline  # noqa: F401 - which sets it for processes, not in os.environ
 os.environ.pop("COLUMNS", None)  # a shell's or xdist's, by which warnings would be wrapped
+os.unsetenv("COLUMNS")
+os.environ.pop("PYTHONUNBUFFERED", None)  # a container's, which hides what is not written at an end
 
 # A loaded machine is no fault of what is tested. Examples are the same in every run, but for those
 # of 'make fuzz'.

@@ -266,6 +266,7 @@ class TestAnswer:
         [at_slow] = document["measured"]
         assert at_slow["time_ms"][0] == pytest.approx(1e9 / 2250)
         assert "1,000,000 units of work" in " ".join(note.text for note in answer.notes)
+        assert "\n  1,000,000 units of work, 417 s " in str(answer)
 
     def test_names_are_escaped(self) -> None:
         data = made.measurements(per_group=1, power=False)

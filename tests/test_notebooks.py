@@ -48,7 +48,7 @@ def test_shows_what_is_committed(notebook: Path, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert run.returncode == 0, run.stderr
     assert shown(notebook)  # a notebook without outputs would prove nothing

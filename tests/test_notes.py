@@ -62,7 +62,10 @@ def test_a_code_is_explained(cli: Cli, code: str) -> None:
 
 
 def test_all_codes_are_listed(cli: Cli) -> None:
-    assert [line[:3] for line in cli("explain").splitlines()] == [*NOTES, *REASONS]
+    lines = cli("explain").splitlines()
+    assert [line[:3] for line in lines if line[:1] != " "] == [*NOTES, *REASONS]
+    assert max(map(len, lines)) <= 100
+    assert " ".join(cli("explain", "s02").split()).endswith("; that of this one is high.")
     assert "there is no code 'G3'; did you mean 'G03'?" in cli.refused("explain", "G3")
 
 

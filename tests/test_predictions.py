@@ -233,7 +233,7 @@ class TestFlags:
             two_kernels(), counters=np.array([[1.25, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
         )
         rows = model.predict(outside).rows([HardwareConfig(8, 800.0, 800.0), MID])
-        flag = "busy_compute 1.25 above trained 1"
+        flag = "busy_compute 1.25 is above 1, the highest in training"
         assert [row["flags"] for row in rows] == [
             ["interpolated", flag],
             [flag],

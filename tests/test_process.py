@@ -1,8 +1,9 @@
-"""The command line as a process: a closed pipe, and Ctrl-C. Expected: as shells count, by hand."""
+"""The command line as a process: a closed pipe, a full disk, Ctrl-C. Expected: as shells count."""
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 MLSCALE = [sys.executable, "-m", "mlscale"]
 
@@ -33,6 +34,18 @@ def test_nobody_reads_what_is_said() -> None:
     finally:
         os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_full_disk() -> None:
+    """One line, where one can be said, and the command's own status."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*MLSCALE, "devices", "list"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+        refused = subprocess.run([*MLSCALE, "devices", "show", "none"], stderr=full, check=False)
+    said = b"mlscale: error: standard output: cannot be read or written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, said)
+    assert refused.returncode == 2
 
 
 def test_an_interrupt_while_mlscale_is_imported() -> None:

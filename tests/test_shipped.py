@@ -124,7 +124,7 @@ class TestModelFor:
             model_for(model, new)
 
     def test_a_gpu_that_is_not_known_is_refused(self) -> None:
-        with refused("the GPU 'gtx9999' is unknown; to describe it"):
+        with refused("the GPU 'gtx9999' is unknown; describe it"):
             model_for(self.MODEL, profiles("gtx9999", HardwareConfig(1, 1.0, 1.0)))
 
 

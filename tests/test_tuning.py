@@ -419,7 +419,7 @@ class TestNothingHarmsTheJob:
         assert "steps take 20 s; to find a clock takes about 23.9 min" in told.getMessage()
 
     def test_a_step_costs_little(self) -> None:
-        """Less than 20 us where nothing is measured, of the best of five."""
+        """Less than 20 us of this process where nothing is measured, of the best of five."""
         made, took_s = job(), list[float]()
         with Tuner(None, TuningGoal(), made) as tuner:
             for _ in range(500):
@@ -427,10 +427,10 @@ class TestNothingHarmsTheJob:
                 tuner.step()
             assert tuner.state == "set"
             for _ in range(5):
-                begun_s = time.perf_counter()
+                begun_s = time.process_time()
                 for _ in range(1000):
                     tuner.step()
-                took_s.append((time.perf_counter() - begun_s) / 1000)
+                took_s.append((time.process_time() - begun_s) / 1000)
         print(f"step() takes {1e6 * min(took_s):.1f} us")
         assert min(took_s) < 20e-6
 

@@ -39,7 +39,7 @@ for _ in tuner:
     made.run_step()
     held.append(made.board.locked_mhz)
 found = [one.engine_mhz for one in tuner.readings]
-print(json.dumps([held, tuner.state, found, made.board.locked_mhz]))
+print(json.dumps([held, tuner.state, found, made.board.locked_mhz]), flush=True)
 os._exit(0)
 """
 
@@ -54,7 +54,7 @@ def ranks(folder: Path, what: str) -> Sequence[tuple[list[int], str, list[float]
         )
         for rank in range(RANKS)
     ]  # fmt: skip
-    told = [child.communicate(timeout=120)[0] for child in children]
+    told = [child.communicate(timeout=600)[0] for child in children]
     return [tuple(json.loads(one.splitlines()[-1])) for one in told]
 
 

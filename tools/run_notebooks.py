@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-LONGEST_CELL_S = 120
+LONGEST_CELL_S = 600
 
 
 def executed(notebook: Path) -> nbformat.NotebookNode:

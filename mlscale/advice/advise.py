@@ -114,6 +114,7 @@ def advise(
         is_at_limit=has_reading_at_limit(profiles),
         is_clock_asked=profiles.are_clocks_asked,
         is_clock_doubted=profiles.is_clock_doubted,
+        is_uncounted=profiles.counted_nothing_ms.sum() > profiles.run_times_ms.sum() / 2,
     )
     energies = None
     if terms.objective == "energy" and not terms.added_w and terms.limits.max_power_w is None:
@@ -391,6 +392,7 @@ def advise_run(
         needs_power=terms.objective not in WITHOUT_POWER,
         is_bounded=grounds.is_bounded or run.is_bounded,
         is_beyond=bool(whole_run.flags),
+        has_intervals=run.has_intervals or not terms.limits.has_time,
     )
     return Advice(
         device=model.device,

@@ -9,11 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from mlscale.advice.advise import advise
 from mlscale.advice.objectives import WITHOUT_POWER, Limits
 from mlscale.advice.recommendation import Advice, Choice, Recommendation, Workload
-from mlscale.advice.sureness import Grounds, level, reasons
+from mlscale.advice.sureness import Grounds, doubted, level, reasons
 from mlscale.counters.kernel_use import DESCRIBED, half_of_traffic, lack_of_peaks, traffic_needed
+from mlscale.data.column_names import RATED
 from mlscale.data.logs import SHARES, is_sampled
 from mlscale.data.points import second_clock_mhz, third_clock_mhz
 from mlscale.data.profiles import Profiles
@@ -24,6 +27,7 @@ from mlscale.notes import Note, merged, notes_by_kernel
 from mlscale.parameters import parameter
 from mlscale.readers.source import Source
 from mlscale.subject import Subject
+from mlscale.text import counted
 
 if TYPE_CHECKING:
     from mlscale.advice.caps import CapAdvice
@@ -103,12 +107,28 @@ class PlainAnswer:
 
     def with_notes(self, notes: Iterable[Note]) -> "PlainAnswer":
         """The answer with notes on its files, or on the choice of the model, before its own."""
-        return replace(self, notes=merged([*notes, *self.notes]))
+        told = merged([*notes, *self.notes])
+        is_by_law = self.subject and self.subject.model.is_law_of_runs
+        why = doubted(self.sure_why, told) if is_by_law else self.sure_why
+        return replace(self, notes=told, sure_why=why)
 
     @property
     def name(self) -> str:
         """What the run is called: its files, without their folders."""
         return ", ".join(file.path.name for file in self.files) or "data from Python"
+
+    @property
+    def work(self) -> str:
+        """What its times and energies are of: the whole run, or so many units of work."""
+        gpus = self.workload.gpu_count
+        is_rated = any(note.code == "M02" and RATED in note.text for note in self.notes)
+        return RATED if is_rated else f"whole run{f' of {gpus} GPUs' * (gpus > 1)}"
+
+    @property
+    def what_ran(self) -> str:
+        """How many kernels, or runs: of logs, and of times under caps."""
+        is_run = self.subject is None or is_sampled(self.subject.profiles.metadata)
+        return counted(self.workload.kernels, "run" if is_run else "kernel")
 
     @property
     def sure(self) -> str:
@@ -267,11 +287,7 @@ def next_step(
         best: Choice | None = advice.whole_run.best
         if lever == "cap":
             best = caps.best.run if caps and caps.best else None  # at its mean clock
-        third = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
-        if third is None:
-            return None
-        mhz, told = third
-        return NextStep(f"To know more {told}, run it at about {mhz} MHz too: {also}.", mhz)
+        return _further_reading(profiles, best)
     if profiles.power_w is None and advice.no_energy and model.untrained:
         watts, log = parameter("power", "WATTS"), parameter("power", "LOG")
         return NextStep(f"Energy is not known: add {watts}, or {log} of nvidia-smi.")
@@ -279,6 +295,29 @@ def next_step(
         mhz = second_clock_mhz(profiles)
         return NextStep(f"To be surer, run it at about {mhz} MHz too: {also}.")
     return None
+
+
+def _further_reading(profiles: Profiles, best: Choice | None) -> NextStep | None:
+    """The reading that would tell most of a run: power that one lacks, or another clock."""
+    if lacking_mhz := _without_power_mhz(profiles):
+        told = f"The run at {lacking_mhz:g} MHz shows no power: for energy, log it there again."
+        return NextStep(told)
+    third = third_clock_mhz(profiles, best.config.engine_mhz if best else math.inf)
+    if third is None:
+        return None
+    mhz, told = third
+    also = parameter("also", "FILE")
+    return NextStep(f"To know more {told}, run it at about {mhz} MHz too: {also}.", mhz)
+
+
+def _without_power_mhz(profiles: Profiles) -> float | None:
+    """The clock of a reading without power, where another has it [MHz]; None where all or none."""
+    readings = [
+        (profiles.base, profiles.power_w),
+        *((p.config, p.power_w) for p in profiles.points),
+    ]
+    clocks = [at.engine_mhz for at, watts in readings if watts is None or np.isnan(watts).all()]
+    return clocks[0] if 0 < len(clocks) < len(readings) else None
 
 
 def _instead(profiles: Profiles) -> str | None:
@@ -291,8 +330,7 @@ def _instead(profiles: Profiles) -> str | None:
     if set(profiles.counter_names) <= set(SHARES):
         return None
     if lack_of_peaks(profiles.device):
-        return (
-            f"{parameter('device')} and a name from 'mlscale devices list', or a file: {DESCRIBED}"
-        )
+        named = parameter("device", "NAME")
+        return f"{named} ('mlscale devices list'), or a file in place of NAME: {DESCRIBED}"
     tool = str(profiles.metadata.get("counter_tool"))
     return traffic_needed(tool) + half_of_traffic(profiles)

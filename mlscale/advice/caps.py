@@ -451,7 +451,7 @@ def refuse_pauses(paused: float) -> None:
     """Raise InputError where such a share of a run's log is pauses."""
     if paused > MOST_IDLE:
         raise InputError(
-            f"a power cap acts only while the GPU works, and {paused:.0%} of the log is "
+            f"a power cap acts only while the GPU works, and {100 * paused:.0f} % of the log is "
             "pauses, which lower its mean power: log a run that keeps the GPU busy"
         )
 

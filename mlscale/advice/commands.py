@@ -189,10 +189,11 @@ def commands_for_server_cap(log: Profiles, cap_w: float) -> Commands:
 
 
 def commands_for_further_run(profiles: Profiles, engine_mhz: float) -> Commands:
-    """The commands for a further run of the profiles' work at an engine clock."""
+    """The commands for a further run of the profiles' work at an engine clock; notes on its GPU."""
     device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=engine_mhz)
     gpu, notes = _gpu(device, profiles.metadata, profiles.gpu_count)
-    return _noted(clock_commands(device, at, profiles.base, gpu), notes)
+    commands = clock_commands(device, at, profiles.base, gpu)
+    return commands._replace(notes=tuple(notes) if commands.set else ())
 
 
 def clock_commands(
@@ -201,7 +202,7 @@ def clock_commands(
     """What sets the clocks in which `best` differs from `base`, and what undoes that.
 
     device: None for a GPU that the device table does not know. gpu: which GPU of the machine, as
-    the vendor's tool names it.
+    the vendor's tool names it; several with commas between, each of which gets its commands.
 
     Example:
         >>> from mlscale.data.devices import load_device
@@ -288,7 +289,7 @@ def cap_commands(
         notes.append("the cap is the module's, which has two of these dies")
     is_certain = default_w is not None and "tdp_w" not in device.unverified
     if device.vendor == "NVIDIA" and math.isnan(was_w) and not is_certain:
-        limits = f"nvidia-smi -i {gpu} -q -d POWER prints the limits of yours"
+        limits = f"nvidia-smi -i {gpu.partition(',')[0]} -q -d POWER prints the limits of yours"
         notes.append(f"the default limit of {device.name} is not certain: {limits}")
         if default_w is None:
             commands = commands._replace(reset=())
@@ -303,7 +304,9 @@ def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str,
     if not set(levers) <= set(names):
         note = f"no known command sets the clocks or the cap of {device.name}"
         return Commands(notes=(note,))
-    notes = [_ROOT, *([_PERSISTENCE] if device.vendor == "NVIDIA" else [])]
+    gpus = values["gpu"].split(",")
+    persistence = _PERSISTENCE if len(gpus) == 1 else _PERSISTENCE.replace(" -i {gpu}", "")
+    notes = [_ROOT, *([persistence] if device.vendor == "NVIDIA" else [])]
     to_set: list[str] = []
     to_reset: list[str] = []
     for lever in levers:
@@ -311,12 +314,14 @@ def _commands(device: Device | None, levers: Sequence[str], values: Mapping[str,
         to_set += set_by.splitlines()
         to_reset += reset_by.splitlines()
         notes += note.splitlines()
-    return Commands(
-        *(
-            tuple(line.format(**values) for line in dict.fromkeys(lines))
-            for lines in (to_set, to_reset, notes)
+    set_each, reset_each = (
+        tuple(
+            line.format(**{**values, "gpu": gpu}) for gpu in gpus for line in dict.fromkeys(lines)
         )
+        for lines in (to_set, to_reset)
     )
+    told = tuple(line.format(**{**values, "gpu": gpus[0]}) for line in dict.fromkeys(notes))
+    return Commands(set_each, reset_each, told)
 
 
 def _noted(commands: Commands, notes: Sequence[str]) -> Commands:
@@ -327,14 +332,14 @@ def _noted(commands: Commands, notes: Sequence[str]) -> Commands:
 def _gpu(
     device: Device | None, metadata: Mapping[str, Any], gpu_count: int = 1
 ) -> tuple[str, list[str]]:
-    """The GPU that a run's files name, by default 0, and notes on that.
+    """The GPU that a run's files name, or several with commas, by default 0, and notes on that.
 
     metadata: `gpus` are a log's, by the vendor's tool, `profiled_gpus` a profiler's. gpu_count: on
     how many the run was, whether the files name them or not.
     """
     logged, profiled = (_names(metadata.get(name)) for name in ("gpus", "profiled_gpus"))
     if len(logged) > 1:
-        return logged[0], [f"for GPU {logged[0]}; set {', '.join(logged[1:])} alike"]
+        return ",".join(logged), []
     if gpu_count > 1:
         return (logged or ["0"])[0], [f"for one GPU; set all {gpu_count} alike"]
     if logged or not profiled:

@@ -15,7 +15,7 @@ from mlscale.arrays import Floats, Indices, Mask
 from mlscale.data.grid import Index
 from mlscale.errors import InputError
 from mlscale.parameters import parameter
-from mlscale.text import rounded
+from mlscale.text import rounded, time_in_words
 
 COSTS = {"energy": "mJ", "edp": "mJ ms", "ed2p": "mJ ms^2", "time": "ms", "power": "W"}
 OBJECTIVES = {**COSTS, "clock": "MHz"}
@@ -69,14 +69,16 @@ class Limits:
 
     def time_in_words(self) -> str:
         """The limits of time, briefly: '5 %'."""
-        forms = {"{:.10g} ms": self.max_time_ms, "{:g} %": self.max_slowdown_percent}
-        return " or ".join(form.format(most) for form, most in forms.items() if most is not None)
+        most_ms, percent = self.max_time_ms, self.max_slowdown_percent
+        words = [] if most_ms is None else [time_in_words(most_ms, 10)]
+        return " or ".join(words + ([] if percent is None else [f"{percent:g} %"]))
 
     def words(self) -> list[str]:
         """Each limit that is given: 'a power of at most 50 W'."""
+        ms = self.max_time_ms
         forms = {
             "a power of at most {:.10g} W": self.max_power_w,
-            "a time of at most {:.10g} ms": self.max_time_ms,
+            "a time of at most {}": None if ms is None else time_in_words(ms, 10),
             "a slowdown of at most {:g} %": self.max_slowdown_percent,
         }
         return [form.format(limit) for form, limit in forms.items() if limit is not None]
@@ -279,8 +281,14 @@ def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_
             if other is not one:
                 kept &= other.ratio <= 1 + SAME
         said = " with the other limits kept" if len(limited) > 1 and kept.any() else ""
-        value = one.value[kept if kept.any() else known].min()
-        least.append(f"{one.name} {rounded(value)} {one.unit}{said}")
+        value = float(one.value[kept if kept.any() else known].min())
+        shown = time_in_words(value) if one.unit == "ms" else f"{rounded(value)} {one.unit}"
+        least.append(f"{one.name} {shown}{said}")
+        if one.unit == "ms" and limits.max_time_ms is not None and limits.max_time_ms < value:
+            meant_ms = 1000 * limits.max_time_ms
+            meant = parameter("max_time", f"{meant_ms:.10g}")
+            is_in_s = meant_ms >= value >= 1000 > limits.max_time_ms
+            least[-1] += f" (limits are in ms; are seconds meant? give {meant})" * is_in_s
     return f"no configuration keeps {' and '.join(limits.words())}; the least is " + ", or ".join(
         least
     )

@@ -157,6 +157,11 @@ class Costs:
         return np.where(possible, self.time_ms[:, 0], np.nan)
 
     @property
+    def has_intervals(self) -> bool:
+        """Whether times have ends."""
+        return bool(self.time_ms.shape[1] > 1)
+
+    @property
     def longest_ms(self) -> Floats:
         """The high ends of time; without intervals the times (K, C, E, M)."""
         return self.time_ms[:, -1]

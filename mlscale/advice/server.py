@@ -218,6 +218,16 @@ class ServerAdvice:
         return next((_amid(*pair) for pair in apart), None)
 
     @property
+    def a_limit(self) -> str:
+        """A limit of a latency that all files have, 'ttft=500ms@p90'; '' where they share none."""
+        told = [one.result.latencies_ms for one in self.readings]
+        for metric in sorted(POOLS[self.pool], reverse=True):  # TTFT first
+            for statistic in ("p90", "p95", "p99", "p50", "mean"):
+                if all(f"{metric} {statistic}" in one for one in told):
+                    return f"{metric}={500 if metric == 'ttft' else 50}ms@{statistic}"
+        return ""
+
+    @property
     def now(self) -> ServerClock:
         """The server at the base's clock."""
         return self.at(self.base.setting)
@@ -284,11 +294,6 @@ def advise_server(
     has_kinds = is_rate and pool is None
     kinds = _kinds(used) if has_kinds else []
     one_kind = {slo for slo in shown if slo.is_of_long_gaps and has_kinds and not kinds}
-    run_noises = (
-        RATE_NOISE[is_rate],
-        POWER_NOISE,
-        float(np.hypot(RATE_NOISE[is_rate], POWER_NOISE)),
-    )
     run_widths = (RATE_WIDTH[is_rate], POWER_WIDTH, TOKENS_WIDTH)
     logs, wide = (np.zeros((len(shown), len(clocks))) for _ in range(2))
     run_wide = np.zeros((len(run_widths), len(clocks)))
@@ -305,6 +310,8 @@ def advise_server(
             midway = width(slo.metric, slo.percentile, is_rate)
             midway = ONE_KIND_WIDTH if slo in one_kind else midway
             wide[row, inside] = between.half_width(midway, noise_of(pair, slo, is_rate))
+        power_noise = _power_noise(pair, is_rate)
+        run_noises = [RATE_NOISE[is_rate], power_noise, np.hypot(RATE_NOISE[is_rate], power_noise)]
         for row, (midway, noise) in enumerate(zip(run_widths, run_noises, strict=True)):
             run_wide[row, inside] = between.half_width(midway, noise)
     is_measured = np.isin(clocks, [one.engine_mhz for one in used])
@@ -378,6 +385,12 @@ def noise_of(pair: Sequence[ServerReading], slo: Slo, is_rate: bool) -> float:
         sampled = sampled_noise(slo.metric, slo.percentile)
     capped = CAPPED if any(one.is_capped and not one.is_of_cap for one in pair) else 0.0
     return float(np.linalg.norm([SESSION[slo.metric], 0.0 if is_rate else sampled, capped]))
+
+
+def _power_noise(pair: Sequence[ServerReading], is_rate: bool) -> float:
+    """The same of power, of which the samples of a short log show few moments."""
+    sampled = 0.0 if is_rate else np.sqrt(np.mean([one.power_noise**2 for one in pair]))
+    return float(np.hypot(POWER_NOISE, sampled))
 
 
 def _estimate(value: float, width: float) -> Estimate:

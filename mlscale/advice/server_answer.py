@@ -34,6 +34,7 @@ from mlscale.advice.server_readings import (
 )
 from mlscale.advice.sureness import Grounds, reasons
 from mlscale.data.supply import limit_notes
+from mlscale.errors import InputError
 from mlscale.model.model import load
 from mlscale.model.shipped import RUNS
 from mlscale.notes import merged
@@ -71,7 +72,12 @@ def answer_on_server(
     if others:
         require_same_server([readings, *others])
         beside = [advise_server(load(RUNS), other, (), pool) for other in others]
-        server = replace(server, loads=load_cells([server, *beside]))
+        if not (loads := load_cells([server, *beside])):
+            raise InputError(
+                f"{others[0][0].result.source}: was not run between the clocks of "
+                f"{readings[0].result.source}; run each number of clients at the same two clocks"
+            )
+        server = replace(server, loads=loads)
     best, expected, now = server.best(is_sure=True), server.best(), server.choice(server.now)
     if best and expected and expected.setting >= best.setting:
         expected = None  # the best was measured, and is nearer the limits

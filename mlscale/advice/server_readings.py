@@ -22,7 +22,7 @@ from mlscale.readers.given import Given
 from mlscale.readers.log_table import logged_run
 from mlscale.readers.monitor import Samples
 from mlscale.readers.reading import read as read_run
-from mlscale.readers.serving import MOST_GROWTH, ServingResult, read_result
+from mlscale.readers.serving import BLOCKS, MOST_GROWTH, ServingResult, read_result
 from mlscale.readers.source import Source
 
 STEADY = 1.03  # highest over lowest clock, in four of five samples, that counts as one
@@ -49,10 +49,14 @@ _ALIKE = {"rate_per_s": "rate of requests", "clients": "number of clients",
 
 @dataclass(frozen=True, eq=False)
 class ServerReading:
-    """A server at one clock: the benchmark's result, and the log of its GPUs, as one."""
+    """A server at one clock: the benchmark's result, and the log of its GPUs, as one.
+
+    power_noise: as its samples show it.
+    """
 
     result: ServingResult
     log: Profiles
+    power_noise: float = 0.0
 
     @property
     def engine_mhz(self) -> float:
@@ -190,22 +194,18 @@ def _capped_reading(result: ServingResult, file: Source, given: Given) -> Server
 
 def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading:
     """A result with its log, which must have a steady clock and power. Raises InputError."""
+    noises = [0.0]
     for samples in file.samples:
-        if given.gpu not in (None, samples.gpu) or "engine_mhz" not in samples.columns:
+        if given.gpu not in (None, samples.gpu):
             continue
         try:
             span = busy_span(samples)
         except InputError:
             continue  # an idle one of several; where all are, `read_run` says it
-        low, high = np.nanquantile(samples.columns["engine_mhz"][span.working], [0.1, 0.9])
-        unknown = np.full(len(samples), np.nan)
-        watts = mean_of(samples.columns.get("power_w", unknown)[span.working])
-        if high > STEADY * low and not is_at_limit(watts, limit_w(samples, span)):
-            raise InputError(
-                f"{samples}: the clock swings from {low:.0f} to {high:.0f} MHz within the run; "
-                "lock it, and run again"
-            )
+        if "engine_mhz" in samples.columns:
+            _require_steady(samples, span)
         _require_same_run(result, samples, span)
+        noises.append(power_noise(samples, span))
     if not file.tells_engine_clock and "engine_mhz" not in given.base:
         told = f"log that too (clocks.sm), or give what was set, {file.name}@engine=MHZ"
         caps = f"for runs under two power caps: {parameter('lever', 'cap')}"
@@ -213,7 +213,32 @@ def _reading(result: ServingResult, file: Source, given: Given) -> ServerReading
     profiles = read_run([file], replace(given, time_ms=1e3 * result.duration_s))
     if profiles.power_w is None or np.isnan(profiles.power_w).any():
         raise InputError(f"{file}: does not show the board's power; log that too")
-    return ServerReading(result, profiles)
+    return ServerReading(result, profiles, max(noises))
+
+
+def power_noise(samples: Samples, span: BusySpan) -> float:
+    """Standard deviation of the log of a span's mean power, as blocks of its samples show it.
+
+    0 of an energy counter, which misses nothing.
+    """
+    if "power_w" not in samples.columns or "energy_j" in samples.columns:
+        return 0.0
+    watts = samples.columns["power_w"][span.inside]
+    blocks = np.array_split(watts[~np.isnan(watts)], BLOCKS)
+    logs = [np.log(block.mean()) for block in blocks if block.size]
+    return float(np.std(logs) / np.sqrt(len(logs) - 1)) if len(logs) > 1 else 0.0
+
+
+def _require_steady(samples: Samples, span: BusySpan) -> None:
+    """Raise InputError where the clock swings, although no power limit is drawn."""
+    low, high = np.nanquantile(samples.columns["engine_mhz"][span.working], [0.1, 0.9])
+    unknown = np.full(len(samples), np.nan)
+    watts = mean_of(samples.columns.get("power_w", unknown)[span.working])
+    if high > STEADY * low and not is_at_limit(watts, limit_w(samples, span)):
+        raise InputError(
+            f"{samples}: the clock swings from {low:.0f} to {high:.0f} MHz within the run; "
+            "lock it, and run again"
+        )
 
 
 def _require_same_run(result: ServingResult, samples: Samples, span: BusySpan) -> None:
@@ -254,7 +279,9 @@ def _require_same_load(first: ServerReading, other: ServerReading) -> None:
     ]
     for name, ours in facts[0].items():
         if ours != (theirs := facts[1][name]):
-            its, our = (f"{x:.9g}" if isinstance(x, float) else x for x in (theirs, ours))
+            its, our = (
+                f"{x:.9g}" if isinstance(x, float) else x or "not given" for x in (theirs, ours)
+            )
             raise InputError(
                 f"{two.source}: its {name} is {its}, that of {one.source} {our}; run the same "
                 "command, with one seed, at both clocks"

@@ -3,11 +3,12 @@
 The level of an answer is the lowest of its reasons'.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mlscale.arrays import Floats, Mask, quantile
 from mlscale.data.devices import CDNA, known_device
+from mlscale.notes import Note
 
 LEVELS = ("low", "medium", "high")
 DRAWS = 400  # how often a run's energy is drawn
@@ -28,7 +29,7 @@ REASONS = {
         "In nine of ten runs on unseen GPUs, no clock whose interval keeps the limits needs over "
         "2 % less energy",
     ),
-    "S02": Reason("high", "The model was trained on this GPU"),
+    "S02": Reason("medium", "The model was trained on this GPU, but not tested on this program"),
     "S03": Reason("medium", "The model was not trained on this GPU"),
     "S11": Reason("medium", "Another clock may need over 2 % less energy"),
     "S12": Reason("medium", "Answers of this kind were not tested on unseen GPUs"),
@@ -37,13 +38,19 @@ REASONS = {
     "S15": Reason("medium", "The files show the requested clocks, not the actual ones"),
     "S08": Reason("medium", "The files have no clock: caps follow from power only"),
     "S09": Reason("medium", "The server's capacity was not measured"),
+    "S17": Reason("medium", "A warning says that a reading may mislead"),
     "S10": Reason("low", "The server seems near its capacity"),
     "S04": Reason("low", "The model was trained only on GPUs unlike this one"),
     "S05": Reason("low", "Power was measured at one setting: energy is uncertain"),
     "S06": Reason("low", "Time was measured at one clock: only its bounds are known"),
     "S07": Reason("low", "The answer lies beyond the trained settings"),
     "S16": Reason("low", "A run seems not to have kept its clock"),
+    "S18": Reason("low", "The model gives no intervals, so no clock is certain to keep a limit"),
+    "S19": Reason("low", "The counters of most of the run are all 0"),
 }
+_DOUBTS = {  # by the code of a warning of a run's readings
+    "L04": "S16", "G02": "S17", "M02": "S17", "R02": "S17", "T02": "S17", "T06": "S17",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,9 @@ class Grounds:
     power_readings: at how many settings power was read. needs_power: whether the answer is of power
     or energy. is_bounded: whether times are bounds. is_beyond: whether the answer lies beyond the
     trained settings. has_clock: whether the files have the clocks. is_simulated: whether the model
-    learnt from data that were not measured. is_short, is_at_limit, is_clock_asked and
-    is_clock_doubted: what is wrong with a reading.
+    learnt from data that were not measured. has_intervals: whether times have them,
+    if a limit needs them. is_short, is_at_limit, is_clock_asked, is_clock_doubted and is_uncounted:
+    what is wrong with a reading.
     """
 
     device: str
@@ -73,6 +81,8 @@ class Grounds:
     is_at_limit: bool = False
     is_clock_asked: bool = False
     is_clock_doubted: bool = False
+    has_intervals: bool = True
+    is_uncounted: bool = False
 
 
 def regret_told(energies: Floats, advised: int, may_be_advised: Mask) -> float:
@@ -107,10 +117,22 @@ def reasons(grounds: Grounds) -> tuple[str, ...]:
         "S14": grounds.is_at_limit,
         "S15": grounds.is_law and grounds.is_clock_asked,
         "S16": grounds.is_clock_doubted,
+        "S18": not grounds.has_intervals,
+        "S19": grounds.is_uncounted,
     }
     holds["S01"] = is_tried and not any(holds.values())
-    codes = [code for code, is_so in holds.items() if is_so]
+    return _in_order(code for code, is_so in holds.items() if is_so)
+
+
+def _in_order(codes: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(codes, key=lambda code: LEVELS.index(REASONS[code].level)))
+
+
+def doubted(codes: Sequence[str], notes: Iterable[Note]) -> tuple[str, ...]:
+    """The codes of an answer from a run's readings, with what warnings of these say against it."""
+    told = [_DOUBTS[n.code] for n in notes if n.severity == "warning" and n.code in _DOUBTS]
+    kept = [code for code in codes if code != "S01" or not told]
+    return _in_order(dict.fromkeys([*kept, *told]))
 
 
 def level(codes: Sequence[str]) -> str:

@@ -190,8 +190,8 @@ def _server_lines(answer: PlainAnswer, server: "ServerAdvice") -> list[str]:
     load = load_in_words(server)
     lines.append(f"{load[0].upper()}{load[1:]}; latencies in ms.")
     if not server.limits:
-        slo = parameter("slo", "tpot=50ms@p90" if server.pool == "decode" else "ttft=500ms@p90")
-        lines.append(f"No latency is limited. To limit one: {slo}.")
+        mend = f" To limit one: {parameter('slo', limit)}." if (limit := server.a_limit) else ""
+        lines.append(f"No latency is limited.{mend}")
     return lines
 
 

@@ -157,6 +157,7 @@ def _further_commands(
     how = "" if commands.set else "locked or by a low power cap, "
     return (
         *commands.set,
+        *(f"# {note}" for note in commands.notes),
         f"# run the same work again, {how}recorded as before, into {file}",
         *commands.reset,
         *imported,

@@ -121,8 +121,7 @@ def _kernels(answer: PlainAnswer, width: int, most: int) -> list[Line]:
     if others := kernels[count:]:
         rows.append(_others(others))
         meanings.append(None)
-    gpus = f" of {workload.gpu_count} GPUs" * (workload.gpu_count > 1)
-    whole = f"whole run{gpus}, {si(answer.base.time_ms / 1000, 's')}"
+    whole = f"{answer.work}, {si(answer.base.time_ms / 1000, 's')}"
     rows.append(["", whole, "100 %" * bool(kernels), *_changes(best, answer.objective)])
     rows = [[*row, *[""] * (len(header) - len(row))] for row in rows]
     names = _names(header, rows, kernels, width)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mlscale.advice.sureness import REASONS
 from mlscale.cli.parser import Parser
+from mlscale.cli.terminal import WIDEST
 from mlscale.errors import InputError
 from mlscale.text import did_you_mean
 
@@ -120,8 +121,8 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "R09": CodeMeaning(
         "The base is not the first reading, or not the highest",
-        "Changes are relative to the reading at the highest clock that has power, or to the one "
-        "with the most watts, whatever the order of the files.",
+        "Changes are relative to the reading at the highest clock, of two or more with power to "
+        "the highest of these, or to the one with the most watts, whatever the order of the files.",
         "To compare with another reading, name its clock: --base engine=MHZ.",
     ),
     "V01": CodeMeaning(
@@ -166,8 +167,8 @@ NOTES: dict[str, CodeMeaning] = {
         "There was too little data to calibrate them, or they cover everything from 'the clock has "
         "no effect' to 'time is proportional to 1/clock'. Coverage on so few GPUs is no guarantee "
         "for a new one.",
-        "Measure a second clock to narrow them: --also FILE. After two, a third where the answer "
-        "names one.",
+        "Measure a second clock to narrow them: --also FILE. If the answer on two names a third, "
+        "measure that too.",
     ),
     "P06": CodeMeaning(
         "How a time limit is applied",
@@ -200,15 +201,22 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.code is None:
         titles = {code: meaning.title for code, meaning in NOTES.items()}
         titles |= {code: reason.words for code, reason in REASONS.items()}
-        print("".join(f"{code}  {title}\n" for code, title in titles.items()), end="")
+        for code, title in titles.items():
+            print(
+                textwrap.fill(f"{code}  {title}", WIDEST, subsequent_indent=" " * len(f"{code}  "))
+            )
         return
     code = arguments.code.upper()
     if reason := REASONS.get(code):
-        print(f"{code}: {reason.words}\n\nThis makes an answer's sureness {reason.level}.")
+        told = "An answer is as sure as the lowest level of its reasons; that of this one is"
+        _print(f"{code}: {reason.words}.", f"{told} {reason.level}.")
         return
     if code not in NOTES:
         hint = did_you_mean(code, [*NOTES, *REASONS]) or "; mlscale explain lists them all"
         raise InputError(f"there is no code '{arguments.code}'{hint}")
     meaning = NOTES[code]
-    paragraphs = (f"{code}: {meaning.title}", meaning.explanation, f"What to do: {meaning.mend}")
+    _print(f"{code}: {meaning.title}", meaning.explanation, f"What to do: {meaning.mend}")
+
+
+def _print(*paragraphs: str) -> None:
     print("\n\n".join(textwrap.fill(text, _COLUMNS) for text in paragraphs))

@@ -46,7 +46,7 @@ mlscale: choose a GPU's clock, predict kernels, train and cross-validate models
     advise FILE      which clock to set: --max-slowdown 5, --power 500
     report FILE      an interactive page: -o page.html
   One profile, the whole surface
-    predict FILE     time, power and energy elsewhere: --at cu=64,engine=1200
+    predict FILE     time, power and energy elsewhere: --at engine=1200
   Your sweep, a model, and how good it is
     collect          a table measured on the GPU at hand
     import FILE      a table from files of profilers and monitors
@@ -99,7 +99,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print_line(f"mlscale: error: {error}")
             return 3 if isinstance(error, NotMetError) else 2
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except OSError as error:
             place = error.filename or "standard output"
@@ -108,6 +107,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt as interrupt:
             print_line(f"mlscale: {str(interrupt) or 'interrupted'}")
             return 128 + getattr(interrupt, "number", signal.SIGINT)
+        finally:
+            _drop_what_is_not_taken()
+
+
+def _drop_what_is_not_taken() -> None:
+    """Of a closed pipe or a full disk: Python would tell of it as it ends, with a status of 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def parser_of(commands: Collection[str], shows_all: bool = True) -> Parser:

@@ -411,11 +411,11 @@ def is_of_fleet(arguments: argparse.Namespace) -> bool:
 
 def predictor_names() -> str:
     """What --predictor can name, for a help text."""
-    from mlscale.predictors import PREDICTORS
-
     return (
-        f"{', '.join(PREDICTORS)}, package.module:Class for one of your own, or default: what "
-        "'train' chooses for the table"
+        "bottleneck, max-overlap (mlscale's, of kernels), runs (of whole runs), wu, wang-chu (of "
+        "papers), nearest, extra-trees (by like kernels), mean-surface, no-scaling, engine-bound, "
+        "core-bound, memory-bound (simple rules), package.module:Class (yours), or default: what "
+        "'train' chooses"
     )
 
 

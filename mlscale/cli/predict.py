@@ -64,7 +64,7 @@ def add_arguments(parser: Parser) -> None:
     """Add the options of the command."""
     what = (
         "a setting to predict, e.g. engine=1.2GHz, the rest as at the base; may be given again "
-        "(default: every one of the grid)"
+        "(default: all of the grid, of which six are shown; --all shows each)"
     )
     at = options.configuration
     parser.add("--at", action="append", type=at, default=[], metavar="CONFIG", help=what)

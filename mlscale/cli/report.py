@@ -55,10 +55,7 @@ def run(arguments: argparse.Namespace) -> None:
     measured = _measured(arguments, runs[0]) if arguments.measured else ()
     write_text(output, page(runs, measured))
     told = " and ".join(
-        counted(len(one.server.clocks), "clock")
-        if one.server
-        else counted(one.workload.kernels, "kernel")
-        for one in runs
+        counted(len(one.server.clocks), "clock") if one.server else one.what_ran for one in runs
     )
     print(f"{output}: {told}, {output.stat().st_size / 1000:.0f} kB")
 

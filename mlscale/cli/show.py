@@ -157,7 +157,7 @@ def _needs(predictors: Iterable[Row]) -> str:
 def _off_by(card: Row) -> str:
     """How far off it was on GPUs, or applications, left out; '' where nobody looked."""
     if found := card.get("left_out_errors"):
-        return f"{errors_in_words(found)}, on unseen applications"
+        return f"{errors_in_words(found)}, on unseen applications ({found['folds']} folds)"
     by_table = card.get("errors_on_gpus_left_out", {}).values()
     by_quantity = {q: [one[q] for one in by_table if q in one] for q in QUANTITIES}
     by_quantity["time"] += card.get("time_on_gpus_left_out", {}).values()

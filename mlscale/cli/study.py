@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +13,7 @@ from mlscale.advice.objectives import COSTS, Limits, objective_name
 from mlscale.cli import options, outputs
 from mlscale.cli.parser import Parser
 from mlscale.cli.terminal import (
+    WIDEST,
     Line,
     base_line,
     columns,
@@ -46,7 +48,7 @@ from mlscale.studies.parallel import connected
 from mlscale.studies.regret import LAUNCH_SIGMA, MOST_APPLICATIONS
 from mlscale.studies.statistics import error_over, paired_by
 from mlscale.studies.study import options_of, plan
-from mlscale.text import counted, shortened, spreadsheet_cell
+from mlscale.text import counted, spreadsheet_cell
 
 ERRORS, ADVICE = "errors", "advice"
 RUNS = " (runs: of other GPUs' tables, each run read at two clocks)"
@@ -58,7 +60,7 @@ LEGEND = (
     "standard error; = does not differ significantly from the best "
     "(paired t test, 5 %)."
 )
-KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected time"}  # limits of time
+KEPT_BY = {None: "", "cautious": "upper end", "expected": "expected"}  # limits of time
 MOST_ROWS = 8
 LINES_OF_TABLES = 16
 TRIVIAL = "no-scaling"  # what anybody has without a model
@@ -84,8 +86,8 @@ Columns = Sequence[tuple[str, Callable[[Row], str]]]
 def add_arguments(parser: Parser) -> None:
     """Add a sub-command for each study, with the options of that study."""
     summaries = {
-        ERRORS: "errors of predictors next to the baselines",
-        ADVICE: "how much more the advised settings cost than the true optimum (regret)",
+        ERRORS: "cross-validate predictors: errors on what was left out, next to the baselines",
+        ADVICE: "cross-validate advice: how much more it costs than the true optimum (regret)",
     }
     studies = parser.add_commands("study", summaries)
     errors, advice = studies[ERRORS], studies[ADVICE]
@@ -163,7 +165,8 @@ def _add_results(parser: Parser, files: str) -> None:
 
 
 def _add_objectives(parser: Parser) -> None:
-    what = f"{', '.join(COSTS)}; {AGAIN} (default: energy, edp and ed2p, or time without power)"
+    usual = "energy, and edp and ed2p in files alone, or time without power"
+    what = f"{', '.join(COSTS)}; {AGAIN} (default: {usual})"
     costs: dict[str, Any] = {"dest": "objectives", "choices": tuple(COSTS), "metavar": "WHAT"}
     parser.add("--minimize", action="append", help=what, **costs)
     options.add_limits(parser, "the kernel")
@@ -186,7 +189,7 @@ def run(arguments: argparse.Namespace) -> None:
     if is_of_errors and not arguments.all:
         print(errors_in_short(study, document, shows_colours(arguments.color)), end="")
     else:
-        print(_errors_text(document) if is_of_errors else _regrets_text(document))
+        print(_errors_text(document) if is_of_errors else _regrets_text(document, arguments))
     if is_of_errors and not arguments.predictors:
         print_warnings(_notes(study))
     if written:
@@ -376,10 +379,18 @@ def _behind_best(row: Row) -> str:
     return f"{row['behind_best']:z.2f} +- {error}{mark}"
 
 
-def _regrets_text(document: Row) -> str:
-    """Return a block for each table and objective; after several, their mean regrets together."""
+def _regrets_text(document: Row, arguments: argparse.Namespace) -> str:
+    """Return a block for each table and objective; after several, their mean regrets together.
+
+    Without any that is asked for, the first objective alone is told.
+    """
     under = Limits(**document["limits"]).under()
-    by_block = grouped(document["rows"], "table", "objective")
+    rows, more = document["rows"], "medians, p90, the worst"
+    objectives = list(dict.fromkeys(row["objective"] for row in rows))
+    if not arguments.objectives and objectives[1:]:
+        rows = [row for row in rows if row["objective"] == objectives[0]]
+        more = f"{', '.join(map(objective_name, objectives[1:]))} (or --minimize), {more}"
+    by_block = grouped(rows, "table", "objective")
     blocks = [_regrets_block(document, rows, under) for rows in by_block.values()]
     if len(by_block) > 1:
         by_name = {
@@ -388,7 +399,9 @@ def _regrets_text(document: Row) -> str:
         }
         means = _means_together(by_name, "advisor", _two_digits("regret_mean"))
         blocks.append(f"Mean regret [%] together{under}:\n{means}")
-    return "\n\n".join(blocks)
+    return "\n\n".join(
+        [*blocks, f"{more[0].upper()}{more[1:]}: -o DIR (tables, pictures), or --json."]
+    )
 
 
 def _regrets_block(document: Row, rows: Rows, under: str) -> str:
@@ -400,39 +413,28 @@ def _regrets_block(document: Row, rows: Rows, under: str) -> str:
         ("features", lambda row: row["features"] or ""),
         ("limit by", lambda row: KEPT_BY[row["rule"]]),
         ("mean", _two_digits("regret_mean")),
-        ("std. error", _two_digits("regret_standard_error")),
-        ("median", _two_digits("regret_median")),
-        ("p90", _two_digits("regret_p90")),
+        ("±", _two_digits("regret_standard_error")),
         ("worst", _two_digits("worst_regret")),
-        (f"worst {what}", _worst),
         ("saves %", _two_digits("saving_mean")),
-        ("interval holds %", _percent("interval_holds_percent")),
+        ("held %", _percent("interval_holds_percent")),
         ("time %", lambda row: f"{row['slowdown_mean']:+z.1f}"),
-        ("breaks limits %", _percent("breaks_limits_percent") if under else lambda _: ""),
-        ("by > 1 %", _percent("passes_limit_percent")),
+        ("breaks %", _percent("breaks_limits_percent") if under else lambda _: ""),
+        ("by >1 %", _percent("passes_limit_percent")),
     )
     beyond = f" ({first['n_beyond_limits']} more cannot keep the limits)"
     trained = RUNS * (first["table"] in document.get("runs_from_other_gpus", ()))
-    return (
+    heading = (
         f"{first['table']}: regret of {objective_name(first['objective'])} [%]{under}, "
         f"{counted(first[f'n_{what}s'], kind)}{beyond if first['n_beyond_limits'] else ''}, "
         f"{_conditions(document, first, trained)}; the optimum saves "
-        f"{first['best_saving_mean']:z.1f} %\n"
-        f"{_table(cells, rows)}"
+        f"{first['best_saving_mean']:z.1f} %"
     )
+    lines = textwrap.wrap(heading.replace(" %", "\xa0%"), WIDEST, break_on_hyphens=False)
+    return "\n".join([*(line.replace("\xa0", " ") for line in lines), _table(cells, rows)])
 
 
 def _with_rule(row: Row) -> str:
     return f"{row['advisor']}{' by ' * bool(row['rule'])}{KEPT_BY[row['rule']]}"
-
-
-def _worst(row: Row) -> str:
-    """Return whose regret is the largest: the kernel, or the run's number with its applications."""
-    if "worst_kernel" in row:
-        return row["worst_kernel"] or "-"
-    if row["worst_run"] is None:
-        return "-"
-    return f"{row['worst_run']} ({shortened(row['worst_run_applications'], 40)})"
 
 
 def _conditions(document: Row, row: Row, trained: str = "") -> str:

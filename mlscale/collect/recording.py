@@ -188,8 +188,9 @@ def warn_of_samples(frame: pd.DataFrame, plan: Plan) -> None:
     if len(throttled):
         warn(
             "L04",
-            f"{len(throttled)} of {len(frame)} samples ran more than {_CLOCK_TOLERANCE:.0%} off "
-            f"the clocks that were set (column 'throttled'): {', '.join(throttled.unique())}",
+            f"{len(throttled)} of {len(frame)} samples ran more than "
+            f"{100 * _CLOCK_TOLERANCE:.0f} % off the clocks that were set (column 'throttled'): "
+            f"{', '.join(throttled.unique())}",
         )
     if not plan.settings["engine_mhz"] and len(moved := _moved_clocks(frame)):
         warn(

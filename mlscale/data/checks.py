@@ -100,7 +100,7 @@ RULES = (
          "trained on {origin} data of '{trained}', which say nothing about '{device}'; use a model "
          "trained on measurements, or predict anyway with {force}"),
     Rule("P02", "feature", "note", predicates.feature_outside,
-         "{name} {value} {side} trained {end}"),
+         "{name} {how} in training"),
     Rule("P03", "supply", "note", predicates.more_than_supplied,
          "{count} configurations are left out: a kernel would draw up to {most_w:.0f} W there, "
          "more than {supplied}"),

@@ -275,6 +275,7 @@ Columns = Mapping[str, str | float]  # by our name what a file calls a column, s
 NO_COLUMNS: Columns = {}
 RATE = "1/s"  # how often in a second: its reciprocal is a time
 RATED_UNITS = 1e6  # units of work, such as tokens, that the times and energies of rates stand for
+RATED = f"{RATED_UNITS:,.0f} units of work"
 # By the unit at the end of a column's name, how many of each unit are one of it.
 _OF_COLUMNS = {
     "_ms": {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6, RATE: 1e3},

@@ -103,7 +103,7 @@ def input_file(text: str) -> Path:
         return named[text]
     beside = [*named]
     with suppress(OSError):
-        beside += os.listdir(path.parent)  # noqa: PTH208, names alone
+        beside += sorted(os.listdir(path.parent))  # noqa: PTH208, names alone
     by_stem = {name.partition(".")[0]: name for name in beside}
     if near := get_close_matches(path.name.partition(".")[0], by_stem, n=1, cutoff=0.66):
         hint = f"did you mean '{path.parent / by_stem[near[0]]}'?"

@@ -79,8 +79,8 @@ def power_faults(measurements: "Measurements") -> dict[str, str]:
             at = int(np.unravel_index(ratios.argmin(), ratios.shape)[1])
             low, high = measurements.grid.engine_mhz[at : at + 2]
             faults[kernel] = (
-                f"its power falls by {1 - ratios.min():.0%} from {low:g} to {high:g} MHz, "
-                "a higher clock: a fault of the measurement"
+                f"its power falls by {100 * (1 - ratios.min()):.0f} % from {low:g} to {high:g} "
+                "MHz, a higher clock: a fault of the measurement"
             )
     return faults
 

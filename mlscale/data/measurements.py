@@ -251,7 +251,7 @@ class Measurements(Guided):
                 f"another, such as {self.usual}"
             )
         others = listed([f"'{self.kernels[k]}'" for k in np.flatnonzero(~is_known)])
-        warn("T01", f"left out, as not measured at the base {at} and elsewhere: {others}")
+        warn("T01", f"left out, as not measured at the base {at}, or only there: {others}")
         return self.select(is_known)
 
     def select(self, kernels: Sequence[int] | Indices) -> "Measurements":

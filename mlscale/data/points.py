@@ -104,7 +104,8 @@ def is_short(profiles: Profiles) -> bool:
 def warn_of_base(base: str, first: str, powerless: str = "") -> None:
     """Warn if the base is not the file given first, or not the highest, which lacks power."""
     other = f"{powerless}, which is higher but shows no power" if powerless else ""
-    warn("R09", f"the base is {base}, not {other or f'{first}, which was given first'}", "note")
+    told = f"the base is {base}, not {other or f'{first}, which was given first'}"
+    warn("R09", told, "warning" if other else "note")
 
 
 def with_measured(surfaces: Surfaces, profiles: Profiles, quantity: str) -> Surfaces:
@@ -326,7 +327,7 @@ def _check_logs(profiles: Profiles, table: Table, points: Sequence[MeasuredPoint
         warn(
             "P05",
             f"{table.source}: times are known to within one sample, {max(sample_ms):.4g} ms, "
-            f"{resolution:.0%} of the shortest run, so the intervals are too narrow; "
+            f"{100 * resolution:.0f} % of the shortest run, so the intervals are too narrow; "
             "let the runs take longer, or sample more often",
         )
     base = MeasuredPoint(profiles.base, profiles.time_ms, profiles.power_w)

@@ -270,7 +270,7 @@ def lacking_configurations(
     settings = f"{counted(len(left), 'kernel')} x {counted(configurations, 'configuration')}"
     drop, keep = parameter("incomplete", "drop"), parameter("incomplete", "keep")
     mend += f"; or {drop} leaves {counted(len(kernels) - len(lacking), 'kernel')}, "
-    mend += f"{parameter('incomplete', 'drop-settings')} {settings}, {keep} all with a base"
+    mend += f"{parameter('incomplete', 'drop-settings')} {settings}, {keep} those at the base"
     return {
         "count": len(lacking),
         "total": len(kernels),
@@ -688,8 +688,8 @@ def feature_outside(
     """A feature outside its training range; shown: a value of that name for a reader."""
     if low <= value <= high:
         return None
-    side, end = ("below", low) if value < low else ("above", high)
-    return {"name": name, "value": shown(name, value), "side": side, "end": shown(name, end)}
+    side, end, most = ("below", low, "lowest") if value < low else ("above", high, "highest")
+    return {"name": name, "how": f"{shown(name, value)} is {side} {shown(name, end)}, the {most}"}
 
 
 def more_than_supplied(power_w: Floats, configs: int, supplied: str) -> Fields:

@@ -57,6 +57,7 @@ CONDITIONS = (
 # How much of a run a kernel is: its launches, and their time as a trace sums it up [ms].
 OF_RUN = ("launches", "total_time_ms")
 NO_SETTINGS: Mapping[str, float] = MappingProxyType({})
+_OF_CLOCK = re.compile(r"cycles|attribute|GRBM")  # counters that count whatever a kernel does
 NOT_COUNTERS = (*IDENTITY, *AXES, *QUANTITIES.values(), *OF_RUN, *CONDITIONS, "gpu_count")
 
 
@@ -146,6 +147,19 @@ class Profiles(Guided):
         """Which kernels have any counter, (K,)."""
         columns = [name not in OF_LAUNCH for name in self.counter_names]
         return np.asarray(np.isfinite(self.counters[:, columns]).any(axis=1))
+
+    @property
+    def counted_nothing_ms(self) -> Floats:
+        """The times in the run, (K,) [ms], of kernels whose counters of work are all 0; else 0.
+
+        That is the profiler's failure. With one counter, or a further reading, it does not matter.
+        """
+        tells_work = [
+            name not in OF_LAUNCH and not _OF_CLOCK.search(name) for name in self.counter_names
+        ]
+        values = self.counters[:, tells_work]
+        is_zero = (np.nan_to_num(values) == 0).all(axis=1) & (np.isfinite(values).sum(axis=1) > 1)
+        return np.where(is_zero & ~self.has_further_time, self.run_times_ms, 0)
 
     @property
     def has_further_time(self) -> Mask:

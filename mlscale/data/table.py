@@ -363,9 +363,6 @@ def require_columns(source: str, names: Iterable[str], present: Collection[str])
 def _mends(missing: Sequence[str], present: Collection[str]) -> str:
     """What to do about missing columns of ours: `columns` for what it can say, others to add."""
     sources = {name: source_meant(name, present) or _FOR_ALL_ROWS.get(name) for name in missing}
-    power = source_meant("power_w", present)
-    if "time_ms" in missing and "power_w" not in present and power:  # else it would be a counter
-        sources["power_w"] = power
     said = {name: column for name, column in sources.items() if column}
     for name in MEASURED if said else ():  # not required, but else counters
         if name not in {*missing, *present} and (column := source_meant(name, present)):

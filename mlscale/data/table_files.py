@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from mlscale.arrays import Floats
 from mlscale.data.column_names import (
     NO_COLUMNS,
+    RATED,
     RATED_UNITS,
     UNITS,
     Columns,
@@ -58,10 +59,11 @@ from mlscale.files import (
 )
 from mlscale.parameters import command, parameter
 from mlscale.text import (
+    delimiter_of,
     from_spreadsheet_cell,
     plain_number,
-    shortened,
     spreadsheet_cell,
+    with_point,
     without_controls,
 )
 
@@ -71,7 +73,6 @@ if TYPE_CHECKING:
 
 _LARGEST_BYTES = 4 << 30  # larger files are not read as a whole
 _LARGE_CSV_BYTES = 1 << 20  # Arrow saves more time than its import takes
-_LONGEST_HEADER = 1 << 20
 _PEEKED = 8192  # bytes by which a file that is no text is told
 _BLOCK_ROWS = 10_000  # so many are held as text at a time
 _NOT_GIVEN = ("", "nan", "nan(ind)", "-nan(ind)", "na", "n/a", "null", "none", "-", "auto")
@@ -97,8 +98,8 @@ def is_tidy(file: Path | HeldFile, columns: Columns = NO_COLUMNS) -> bool:
     if isinstance(file, Path) and is_parquet(file):
         return True
     try:
-        text = io.TextIOWrapper(io.BytesIO(hold(file).head), "utf-8", errors="replace")
-        header = next(csv.reader([text.readline(_LONGEST_HEADER)]), [])
+        line = hold(file).first_line
+        header = next(csv.reader([line], delimiter=delimiter_of(line)), [])
     except csv.Error:
         return False
     except InputError:
@@ -175,15 +176,12 @@ def _checked(table: Table) -> Table:
 
 
 def _completed(table: Table) -> Table:
-    """A table with times by a rate of work, and powers by energies and times, where it lacks them.
-
-    The time is that of RATED_UNITS of work.
-    """
+    """Times of RATED_UNITS of work by a rate, and powers by energies, where a table lacks them."""
     told, numbers = [t for name in table.numbers if (t := read_title(name))], {**table.numbers}
     rates, energies = ([t for t in told if t.what == what] for what in ("rate", "energy_j"))
     if len(rates) == 1 and not source_meant("time_ms", table.columns):
-        name, about = rates[0].text, f"{RATED_UNITS:,.0f} units of work"
-        warn("M02", f"{table.source}: time and energy are for {about}, by column '{name}'", "note")
+        name = rates[0].text
+        warn("M02", f"{table.source}: time and energy are for {RATED}, by column '{name}'", "note")
         numbers["time_ms"] = 1e3 * RATED_UNITS / table.positive(name)
         del numbers[name]
     if len(energies) == 1 and "time_ms" in numbers and not source_meant("power_w", table.columns):
@@ -220,8 +218,7 @@ def read_csv(
     """
     held = hold(file)
     path = held.path
-    with _open_csv(held) as text:
-        reader = csv.reader(text)
+    with _open_csv(held) as reader:
         header = _read_header(path, reader, repeated)
         left_out, columns = divided(columns)
         header = ["" if name in left_out else name for name in header]
@@ -229,7 +226,8 @@ def read_csv(
         words = {*words, *_words_of(columns)}
         texts = {name for name in header if leaves_texts and _may_be_text(name, columns)}
         table = None
-        if held.size_bytes > _LARGE_CSV_BYTES and has_arrow():
+        is_plain = held.encoding == "utf-8-sig" and reader.dialect.delimiter == ","
+        if is_plain and held.size_bytes > _LARGE_CSV_BYTES and has_arrow():
             table = _csv_by_arrow(held, header, words, reader.line_num)
         if table is None:
             table = _csv_by_rows(path, header, words, reader, texts)
@@ -268,17 +266,17 @@ def _tell_texts(source: Path | str, texts: Collection[str]) -> None:
 def csv_header(file: Path | HeldFile, repeated: Collection[str] = ()) -> list[str]:
     """The names of the columns of a CSV file, see `read_csv`. Raises InputError."""
     held = hold(file)
-    with _open_csv(held) as text:
-        return _read_header(held.path, csv.reader(text), repeated)
+    with _open_csv(held) as reader:
+        return _read_header(held.path, reader, repeated)
 
 
 @contextmanager
-def _open_csv(held: HeldFile) -> Iterator[io.TextIOWrapper]:
-    """Give the text of a file. Raises InputError where it is none, also in the block."""
+def _open_csv(held: HeldFile) -> Iterator[Any]:
+    """Give the rows of a file. Raises InputError where it is not text, also in the block."""
     path = held.path
     not_text = (
-        f"{path}: is not a text file in UTF-8; a table is CSV (of a spreadsheet: 'CSV UTF-8'), or "
-        "Parquet named *.parquet"
+        f"{path}: is not a text file in UTF-8 or UTF-16; a table is CSV (of a spreadsheet: 'CSV "
+        "UTF-8'), or Parquet named *.parquet"
     )
     try:
         if held.size_bytes > _LARGEST_BYTES:
@@ -288,14 +286,15 @@ def _open_csv(held: HeldFile) -> Iterator[io.TextIOWrapper]:
             )
         with held.open() as file:
             start = held.head[:_PEEKED].lstrip(b"\xef\xbb\xbf \t\r\n")
-            if b"\0" in start or start.startswith(b"PK\x03\x04"):
+            if (b"\0" in start and held.encoding != "utf-16") or start.startswith(b"PK\x03\x04"):
                 raise InputError(not_text)
             if start.startswith((b"{", b"[")):
                 raise InputError(
                     f"{path}: is JSON; a table is CSV or Parquet, and 'mlscale import' makes one "
                     "of profilers' traces, monitors' logs and kernel_tuner's files"
                 )
-            yield io.TextIOWrapper(file, "utf-8-sig", newline="")
+            text = io.TextIOWrapper(file, held.encoding, newline="")
+            yield csv.reader(text, delimiter=delimiter_of(held.first_line))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError:
@@ -309,11 +308,6 @@ def _read_header(path: Path, reader: Any, repeated: Collection[str]) -> list[str
     where = f"{path}: row {reader.line_num}"
     if not any(header):
         raise InputError(f"{path}: is empty")
-    if len(header) == 1 and any(mark in header[0] for mark in ";\t"):
-        raise InputError(
-            f"{where}: '{shortened(header[0])}' is one column; the first row names the columns, "
-            "with commas between them, and numbers have a decimal point"
-        )
     for position, name in enumerate(header):
         if name in header[:position] and name in repeated:
             header[position] = f"{name}.1"
@@ -352,6 +346,7 @@ def _csv_by_rows(
     blocks: dict[str, list[Floats]] = {name: [] for name in kept if name not in words}
     lines: list[int] = []
     rows = _numbered_rows(path, reader)
+    point = str if reader.dialect.delimiter == "," else with_point
     known: dict[str, str] = {}  # equal names are held once
     while block := list(islice(rows, _BLOCK_ROWS)):
         for line, row in block:
@@ -365,7 +360,7 @@ def _csv_by_rows(
             cells += [known.setdefault(cell, cell) for cell in columns[name]]
         for name, parts in [*blocks.items()]:
             try:
-                parts.append(_parse_numbers(columns[name], name, table))
+                parts.append(_parse_numbers(columns[name], name, table, point))
             except InputError:
                 if lines or name not in texts or not _are_words(columns[name]):
                     raise
@@ -378,8 +373,10 @@ def _csv_by_rows(
     return Table(str(path), text, numbers, lines=lines)
 
 
-def _parse_numbers(cells: Sequence[str], name: str, table: Table) -> Floats:
-    """A column of numbers; NaN where a cell is empty or says so. Raises InputError."""
+def _parse_numbers(
+    cells: Sequence[str], name: str, table: Table, point: Callable[[str], str]
+) -> Floats:
+    """A column of numbers; NaN where a cell is empty or says so; see `with_point`. InputError."""
     together = "".join(cells)
     if together.isascii() and "_" not in together:
         with suppress(ValueError):
@@ -389,7 +386,7 @@ def _parse_numbers(cells: Sequence[str], name: str, table: Table) -> Floats:
         if cell.strip().casefold() in _NOT_GIVEN:
             continue
         try:
-            values[row] = plain_number(cell)
+            values[row] = plain_number(point(cell))
         except ValueError:
             hint = ""
             if "," in cell:

@@ -51,7 +51,7 @@ from mlscale.predictors.base import (
     predict_surfaces,
 )
 from mlscale.predictors.intervals import widened_within_reach
-from mlscale.text import counted
+from mlscale.text import counted, share_in_percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +66,7 @@ FORMER = {  # names of models that shipped with 0.2.0, and what to use instead
     ),
 }
 _MODEL_SUFFIX = ".mlscale"
+LEAST_TOLD = 0.01  # share of the run's time without which counters of 0 do not matter
 LEAST_TRIED = 10  # GPUs left out, that an answer's sureness rests on
 NO_POWER_THERE = Note(
     "P04",
@@ -560,7 +561,7 @@ def _source_warnings(model: Model, profiles: Profiles) -> list[Note]:
 
 def feature_warnings(model: Model, profiles: Profiles) -> list[Note]:
     """Say how what the profile was computed from differs from the training kernels'."""
-    at_base = _power_of_run(model, profiles)
+    at_base = _zero_warnings(profiles) + _power_of_run(model, profiles)
     profiles = profiles.profiled
     return (
         at_base
@@ -592,6 +593,17 @@ def _median_warnings(model: Model, profiles: Profiles) -> list[Note]:
     if "counters" in first.get_params():
         what += f"; train {parameter('counters', ','.join(given))} makes a model without them"
     return [*traffic, Note("T10", what)]
+
+
+def _zero_warnings(profiles: Profiles) -> list[Note]:
+    """Say whose counters are all 0, if they take any time."""
+    zero_ms, run_ms = profiles.counted_nothing_ms, profiles.run_times_ms.sum()
+    if zero_ms.sum() < LEAST_TOLD * run_ms:
+        return []
+    names = tuple(profiles.kernels[k] for k in np.argsort(-zero_ms, kind="stable") if zero_ms[k])
+    share = f"{share_in_percent(float(zero_ms.sum() / run_ms))} % of the run's time"
+    told = f"all counters are 0 in {share}, as if the profiler failed: profile again"
+    return [Note("T06", told, "warning", names)]
 
 
 def _power_of_run(model: Model, profiles: Profiles) -> list[Note]:

@@ -86,8 +86,8 @@ function capTable() {
     digits(unknown.at(-1).cap_w)} W: not known; ${unknown.at(-1).flags.at(-1) || ""}`) : null;
   const limit = isCapped(run()) ? limitSlider() : null;
   const command = limit && commandLine(() => (within(S.max).cap_w === within(run().limit).cap_w
-    ? [...run().document.commands?.set || [], ...(run().document.run.gpu_count > 1
-      ? ["# for one GPU; set all alike"] : [])]
+    ? [...run().document.commands?.set || [], ...(run().document.commands?.notes || [])
+      .filter((note) => note.startsWith("for one GPU")).map((note) => `# ${note}`)]
     : [`# mlscale advise … --lever cap --max-slowdown ${S.max ?? 1000} --commands`]));
   const list = el("div", { class: "scroll", tabindex: 0 });
   moves.push(() => known.forEach((cap, k) => {

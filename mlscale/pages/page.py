@@ -212,7 +212,7 @@ def _about(answer: PlainAnswer) -> str:
     name = device.name if device else answer.device or "an unnamed GPU"
     several = f"{workload.gpu_count} x " * (workload.gpu_count > 1)
     launches = workload.launches
-    parts = [counted(workload.kernels, "kernel")]
+    parts = [answer.what_ran]
     if launches is not None:
         parts.append(f"{rounded(launches)} {'launch' if launches == 1 else 'launches'}")
     parts.append(_time(answer.base.time_ms))

@@ -27,7 +27,7 @@ from mlscale.parameters import command, parameter
 from mlscale.readers import registry
 from mlscale.readers.columns import Block, Labels, columns_by_arrow, labels, line_count
 from mlscale.readers.registry import Kind
-from mlscale.text import shortened, without_controls
+from mlscale.text import delimiter_of, shortened, with_point, without_controls
 
 if TYPE_CHECKING:
     import sqlite3
@@ -84,8 +84,9 @@ class Header:
 
     def row(self, text: str) -> list[str] | None:
         """The cells of a line, with decimal points; None of one that is no row."""
-        point = re.sub(r"(\d),(\d)", r"\1.\2", text) if self.delimiter in ";\t" else text
-        cells = split(point, self.delimiter)
+        cells = split(text, self.delimiter)
+        if self.delimiter in ";\t":
+            cells = [with_point(cell) for cell in cells]
         return cells if not self.mark or cells[:1] in ([self.mark], [self.cells[0]]) else None
 
 
@@ -109,7 +110,7 @@ def find_header(lines: Iterable[tuple[int, str]]) -> Header | None:
     number, text = next(begins, (0, ""))
     if not number:
         return None
-    delimiter = max(",;\t", key=text.count)
+    delimiter = delimiter_of(text)
     cells = split(text, delimiter)
     names, mark = [*cells], "80" if cells[0] == "02" else ""
     for _, row in takewhile(lambda at: at[1].startswith("03"), rows) if mark else ():
@@ -129,14 +130,16 @@ def find_header(lines: Iterable[tuple[int, str]]) -> Header | None:
 def why_no_log(file: HeldFile) -> str:
     """Why a file is not a log, in words that follow its name: what it has, what it lacks."""
     start = file.head[: 1 << 16]
-    encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    header = find_header(enumerate(start.decode(encoding, "replace").splitlines(), 1))
+    header = find_header(enumerate(start.decode(file.encoding, "replace").splitlines(), 1))
     if header is None or start.lstrip().startswith((b"{", b"[")):
         return f"unrecognised file; its columns have no titles; {_HELP}"
     if not header.has_names:
         return "begins with values, not with titles of columns; log with a header (no 'noheader')"
     told = {title.what: title.text for title in reversed(header.meant)}
-    if question := unread(header.names, told):
+    question = unread(header.names, told)
+    if any(kind.columns and kind.begins_at("", header.names) for kind in registry.READERS):
+        question = "no commas between its columns; give it as the profiler wrote it"
+    if question:
         return f"unrecognised file; {question}"
     if header.is_tidy:
         return "is a table of runs, not a profile or log; use 'mlscale advise' or 'mlscale train'"
@@ -168,7 +171,6 @@ _HEAD = 16 << 20  # bytes in which a JSON file says what it is
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{|\[\s*[{\[\"])")
 _COMPLAINT = re.compile(r"==ERROR==|SKIPPED: .* does not contain|Error: ")
 _PACKED = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass
@@ -335,8 +337,7 @@ def open_file(file: Path | HeldFile, progress: ByteProgress = no_progress) -> Sh
     if _JSON.match(mark):
         kind = _kind_of_json(held)
         return Sheet(held, kind, progress=progress) if kind else None
-    encoding = "utf-16" if mark[:2] in _UTF_16 else "utf-8-sig"
-    return _open_text(held, encoding, progress)
+    return _open_text(held, held.encoding, progress)
 
 
 def is_benchmark(file: Path | HeldFile) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlscale.arrays import Floats
 from mlscale.data.checks import check, check_named_clocks
-from mlscale.data.column_names import RATED_UNITS
+from mlscale.data.column_names import RATED
 from mlscale.data.devices import Device, facts_to_carry, find_device
 from mlscale.data.grid import AXES
 from mlscale.data.logs import PROFILE_KIND, SAME_CLOCK, SHARES
@@ -244,7 +244,7 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
             for source in sources
         ]
     busy: list[tuple[Samples, BusySpan]] = []
-    idle: list[InputError] = []
+    idle: list[tuple[Samples, InputError]] = []
     for log in samples:
         timed = log
         if given.interval_s is not None and log.seconds is None:
@@ -252,11 +252,15 @@ def _busy_logs(samples: Sequence[Samples], given: Given) -> list[tuple[Samples, 
         try:
             busy.append((timed, busy_span(timed)))
         except InputError as error:
-            idle.append(error)
+            idle.append((log, error))
     if not busy:
-        raise idle[0]
-    for reason in idle:
-        warn("T09", f"{reason}; it gets no row")
+        raise idle[0][1]
+    for source in dict.fromkeys(log.source for log, _ in idle):
+        gpus = [log.gpu for log, _ in idle if log.source == source]
+        told = next(f"{reason}; it gets" for log, reason in idle if log.source == source)
+        if len(gpus) > 1:
+            told = f"{source}: GPUs {', '.join(gpus)} have no busy span, so they get"
+        warn("T09", f"{told} no row")
     return busy
 
 
@@ -283,7 +287,7 @@ def _row(run: LoggedRun, given: Given) -> tuple[str, dict[str, float]]:
         flag = one if len(log) == 1 else between
         raise InputError(f"{log.source}: does not say how long the run took; give {flag}")
     if log.time_ms and given.time_ms is None:
-        rated = f"{log}: time and energy are for {RATED_UNITS:,.0f} units of work"
+        rated = f"{log}: time and energy are for {RATED}"
         warn("M02", f"{rated}, at {log.facts['work_per_s']:g} a second", "note")
     known_device = find_device(setup.device)
     for (gpu, span), cap_w in zip(run.each, run.caps_w.tolist(), strict=True):
@@ -326,9 +330,11 @@ def mean_clocks(
         low, high = (values[out], values[-1 - out]) if values.size >= 10 else (mean, mean)
         clocks[axis] = float(round(mean))
         if was_set is not None and abs(mean / was_set - 1) > SAME_CLOCK:
-            should = "was set to" if axis == "engine_mhz" else "should be"  # as at the base
-            ran = f"but ran at {mean:.0f} on average ({values[0]:g} to {values[-1]:g})"
-            warn("L04", f"{log}: {axis} {should} {was_set:g}, {ran}; the row is at {mean:.0f}")
+            named = "was set to" if axis == "engine_mhz" else "at the base is"
+            ran = f"but ran at {mean:.0f}"
+            if values[0] < values[-1]:
+                ran += f" on average ({values[0]:g} to {values[-1]:g})"
+            warn("L04", f"{log}: {axis} {named} {was_set:g}, {ran}; the row is at {mean:.0f}")
             continue
         if high > _STEADY * low:
             warn(

@@ -1,5 +1,6 @@
 """From the files of one run to profiles, or to a tidy table that later commands read."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,13 +51,22 @@ def import_profile(  # noqa: PLR0913, what files may not say
 
 def read(files: Sequence[Path | Source], given: Given | None = None) -> Profiles:
     """Read the files of one run as profiles; see `import_profile`. Raises InputError."""
-    return profiles_of(read_table(files, given))
+    return profiles_of(read_table(files, given), files)
 
 
-def profiles_of(imported: Imported) -> Profiles:
-    """The profiles in a run's table. Raises InputError if it has several GPUs or clocks."""
+def profiles_of(imported: Imported, files: Sequence[Path | Source]) -> Profiles:
+    """The profiles in the table of a run's files. InputError if it has several GPUs or clocks."""
     table = imported.table
     runs = dict.fromkeys(zip(table.text["device"], configurations(table), strict=True))
+    clocks = dict.fromkeys(config.engine_mhz for _, config in runs)
+    if len(runs) == len(clocks) == len(files) > 1:
+        first, second = (shlex.quote(str(file)) for file in files[:2])
+        also = parameter("also", second if len(files) == 2 else "FILE")
+        ran = " and ".join(f"{mhz:g}" for mhz in clocks)
+        raise InputError(
+            f"{files[0]}: the files are of {len(files)} runs, at {ran} MHz; give each further run "
+            f"with {parameter('also')}: {first} {also}"
+        )
     if len(runs) > 1:
         names = ", ".join(f"{device} at {config}" for device, config in runs)
         raise InputError(

@@ -121,7 +121,7 @@ def set_up(source: str, seen: Seen, given: Given) -> Setup:
     how = {axis: _by_what(seen, axis) for axis in launches}
     check("launch clocks", source, launches, base, how)
     unknown = [axis for axis in AXES if axis not in known]
-    if note:
+    if note and "cu_count" not in unknown:  # else the error tells of the GPU
         warn("G03", f"{source}: {note}")
     if key is None or unknown:
         raise InputError(_request(source, key, unknown, _mean(seen, "engine_limit_mhz")))

@@ -121,13 +121,13 @@ class Source:
             from mlscale.readers.launches import Facts, summed
             from mlscale.readers.mapping import needed_counters
 
-            sheet, facts = replace(self._sheet_of_launches(), progress=progress), Facts()
+            sheet, facts = replace(self.sheet_of_launches(), progress=progress), Facts()
             read, needed = sheet.kind.reader(), needed_counters(sheet.kind.tool)
             launches = read(sheet, facts, needed)
             self._summed[each, gpu] = summed(launches, str(self.path), sheet.kind, facts, each, gpu)
         return self._summed[each, gpu]
 
-    def _sheet_of_launches(self) -> "Sheet":
+    def sheet_of_launches(self) -> "Sheet":
         """What it is, if a profiler's export. Raises InputError."""
         if self.sheet is None:
             from mlscale.readers.files import why_no_log

@@ -214,7 +214,9 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
     for code, bits, what in (("P03", _CAP, "the power limit"), ("L04", _HEAT, "heat")):
         share = sum(bool(one & bits) for one in told) / max(1, len(told))
         if share > _OFTEN:
-            warn(code, f"{gpu}: {what} lowered its clock in {share:.0%} of the busy samples")
+            warn(
+                code, f"{gpu}: {what} lowered its clock in {100 * share:.0f} % of the busy samples"
+            )
     others = {**recorder.others.get(board.index, {})}
     others.pop(os.getpid(), None)
     if others and not ran_before:

@@ -12,7 +12,7 @@ from typing import Any, Self
 from mlscale.errors import InputError
 
 _LOOK_S = 0.5  # between two looks at what goes on
-_KEYS_S = 0.1  # in which a signal from a terminal has reached all of its processes
+_KEYS_S = 1.0  # in which a signal from a terminal reaches its processes, on a busy machine too
 # What does not end a process, or tells of a fault in this one, or cannot be caught.
 _OTHERS = ("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "WINCH", "INFO", "KILL",
            "SEGV", "BUS", "FPE", "ILL", "CLD")  # fmt: skip

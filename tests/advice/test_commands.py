@@ -195,8 +195,9 @@ def for_gpus(key: str, **metadata: Any) -> Commands:
 class TestOfAnotherGpu:
     def test_of_several(self) -> None:
         found = for_gpus("h100-sxm5", gpus=["1", "2", "1", "7"])
-        assert found.set == ("nvidia-smi -i 1 -lgc 1410,1410",)
-        assert found.notes[-1] == "for GPU 1; set 2, 7 alike"
+        assert found.set == tuple(f"nvidia-smi -i {gpu} -lgc 1410,1410" for gpu in (1, 2, 7))
+        assert found.reset == tuple(f"nvidia-smi -i {gpu} -rgc" for gpu in (1, 2, 7))
+        assert "nvidia-smi -pm 1" in found.notes[-1]
 
     def test_a_trace_of_nvidia_numbers_it(self) -> None:
         found = for_gpus("h100-sxm5", profiled_gpus=["3"])

@@ -190,7 +190,7 @@ class TestTrain:
         assert f"time {kept['time']['mape']:.0f} %" in out or f"{kept['time']['mape']:.1f} %" in out
         assert "the highest setting (another: --base)" in " ".join(out.split())
         assert load("m").base == load("m").grid.highest
-        assert "on unseen applications" in " ".join(cli("show", "m").split())
+        assert "on unseen applications (2 folds)" in " ".join(cli("show", "m").split())
 
     @pytest.mark.parametrize(
         ("more", "said"),

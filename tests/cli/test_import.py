@@ -153,8 +153,10 @@ class TestTrainAndPredict:
         base = ["--device", "simulated-gcn3", "--base", "cu=16,engine=800,memory=700"]
         cli("import", export, *base, "-o", profile)
         flags = cli.told("predict", model, profile, "--at", "mid", "--notes").splitlines()
-        assert any("busiest core unit 2 % below trained" in flag for flag in flags)
-        assert not any("stall" in flag for flag in flags)  # with the other counter: above trained
+        assert any("busiest core unit 2 % is below " in flag for flag in flags)
+        assert not any(
+            "stall" in flag for flag in flags
+        )  # with the other counter: above the highest
 
 
 class TestLogs:

@@ -285,7 +285,7 @@ class TestMicroBenchmarks:
         rows[4]["average_power"] = 60  # the second kernel at 1500 MHz, 110 W at 1000 MHz
         data, err = sampled(cli, tmp_path, rows)
         fault = data.metadata["faults"]["cache.benchmark_int.input001"]
-        assert fault.startswith("its power falls by 45% from 1000 to 1500 MHz, a higher clock: ")
+        assert fault.startswith("its power falls by 45 % from 1000 to 1500 MHz, a higher clock: ")
         assert fault in err
         assert len(data.kernels) == 3
 

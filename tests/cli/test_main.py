@@ -16,6 +16,7 @@ from synthetic import tidy
 
 import mlscale
 from mlscale.cli import main as entry
+from mlscale.predictors import PREDICTORS
 
 TRAIN = "train t.csv --base mid -o m --predictor mean-surface --no-check"
 NCU = "h100-by-hand.csv"
@@ -79,6 +80,11 @@ def test_help_and_version_go_to_stdout(cli: Cli, typed: str, words: tuple[str, .
     out, err = cli.ended(0, *typed.split())
     assert (err, [word for word in words if word not in out]) == ("", [])
     assert "advise" not in words or max(map(len, out.splitlines())) <= 80
+
+
+def test_help_names_every_predictor(cli: Cli) -> None:
+    told = "".join(cli.ended(0, "train", "--help")[0].split())
+    assert [name for name in PREDICTORS if name not in told] == []
 
 
 @pytest.mark.parametrize(("command", "hidden"), HIDDEN.items(), ids=HIDDEN)

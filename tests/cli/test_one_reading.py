@@ -201,13 +201,12 @@ def test_the_power_of_a_second_run_is_asked_for_too(
 
 
 def test_the_gpus_of_a_log_are_all_set(cli: Cli, tmp_path: Path) -> None:
-    """The commands are for one of them."""
     header, *rows = LOG.read_text().splitlines()
     log = tmp_path / "two.csv"
     other = [row.replace(", 0, ", ", 1, ", 1) for row in rows]
     log.write_text("\n".join([header, *rows, *other]) + "\n")
     out = cli("advise", log, "--commands")
-    assert "# for GPU 0; set 1 alike\n" in out
+    assert all(f"nvidia-smi -i {gpu} -rgc\n" in out for gpu in (0, 1))
 
 
 def test_a_gpu_without_commands_is_locked_before_it_is_recorded(cli: Cli, tmp_path: Path) -> None:

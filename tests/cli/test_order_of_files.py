@@ -230,22 +230,29 @@ def test_power_that_one_reading_lacks_is_its_own(cli: Cli, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("write", [logs, tables])
 def test_a_higher_reading_without_power_is_told(cli: Cli, tmp_path: Path, write: Any) -> None:
-    """Whichever comes first; --base names it, and then only its time is known."""
-    found = readings(0, 2)
+    """Whichever comes first, it is the base, of which only time is known; named or not.
+
+    Where two others have power, the higher of these is the base, and a warning says so.
+    """
+    found = readings(0, 3)
     files = write(tmp_path, found)
     powerless(files[0])
-    for first, second in permutations(files):
-        document = cli.json("advise", first, "--also", second)
+    for first, second in permutations(files[:2]):
+        asked = ("advise", first, "--also", second)
+        for named in ((), ("--base", f"engine={found[0][0]}")):
+            document = cli.json(*asked, *named)
+            assert document["base"]["engine_mhz"] == found[0][0]
+            assert (document["run"]["power_w"], document["objective"]) == (None, "clock")
+            told = f"The run at {found[0][0]} MHz shows no power: for energy, log it there again."
+            assert document["next"] == told
+            codes = [note["code"] for note in document["notes"]]
+            assert not [text for text in note_texts(document) if "was set to" in text]
+            assert ("R09" in codes) == (first == files[1])
+        document = cli.json(*asked, "--also", files[2])
         assert document["base"]["engine_mhz"] == found[1][0]
-        [told] = [note["text"] for note in document["notes"] if note["code"] == "R09"]
-        assert told.endswith(f", not {files[0]}, which is higher but shows no power")
-        asked = ("advise", first, "--also", second, "--base", f"engine={found[0][0]}")
-        document = cli.json(*asked)
-        assert document["base"]["engine_mhz"] == found[0][0]
-        assert (document["run"]["power_w"], document["objective"]) == (None, "clock")
-        codes = [note["code"] for note in document["notes"]]
-        assert not [text for text in note_texts(document) if "was set to" in text]
-        assert ("R09" in codes) == (first == files[1])
+        [note] = [note for note in document["notes"] if note["code"] == "R09"]
+        assert note["text"].endswith(f", not {files[0]}, which is higher but shows no power")
+        assert note["severity"] == "warning"
 
 
 def test_the_base_stays_where_the_counters_are(cli: Cli, tmp_path: Path) -> None:

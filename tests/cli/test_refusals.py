@@ -109,6 +109,7 @@ ADVISE = {
     f"advise no-traffic.csv --model kernels {AT}": "the model needs the DRAM traffic: ncu's --sect",
     f"advise unknown.csv --device foo-9000 {AT}": "the GPU 'foo-9000' is unknown; ~map device=FILE",
     f"advise b300.csv {AT}": "132 CUs are fewer than the 148 of 'b300'",
+    "advise semicolons.csv": "unrecognised file; no commas between its columns; give it as the",
     "advise run.ncu-rep": "run.ncu-rep: is not text; export the profiler's report as CSV, for",
     "advise training-step-trace.json.gz": "does not say engine_mhz; give --base engine=…",
     "advise folder": "folder: is a folder; name a file in it, or, if it holds Parquet files",
@@ -136,7 +137,7 @@ ADVISE = {
 }
 LOGS = {
     "advise fast.csv --power 500": "fast.csv: already has power_w; omit --power",
-    "advise fast.csv slow.csv": "and give the log of another run with --also",
+    "advise fast.csv slow.csv": "of 2 runs, at 1755 and 1170 MHz; ~with --also: fast.csv --al",
     "advise fast.csv --also slow.csv --time 3 --rate 5:4": "give --time or --rate, not both",
     "advise fast.csv --time 9990 --also slow.csv": "--time is only of the first",
     "advise fast.csv --also pair.csv": "pair.csv: ran on 2 GPUs, the base on 1; give runs on as",
@@ -179,7 +180,7 @@ CAPS = {
     " power drawn, in W, not a limit",
     "advise unpowered-cap.csv --lever cap --map power_w=power_cap_w": "'power_cap_w' is ",
     "advise unpowered-cap.csv --lever cap --map power_w=time_ms": "power_w=time_ms: 'time_ms' is ",
-    "advise pauses.csv --lever cap --device rtx3090": "30% of the log is pauses",
+    "advise pauses.csv --lever cap --device rtx3090": "30 % of the log is pauses",
     "advise all-cus.csv --also half-cus.csv --lever cap": "a power cap acts on the engine clock, an"
     "d all readings are at 1800 MHz; run",
     "advise limit-mw.csv --also slow.csv": "column 'power_cap_w': 600000 W is impossible",
@@ -342,6 +343,7 @@ def write_exports() -> None:
         lines = [[row[place].replace(H100, gpu) for place in kept] for row in rows]
         with Path(f"{name}.csv").open("w", newline="") as file:
             csv.writer(file, quoting=csv.QUOTE_ALL).writerows(lines)
+    Path("semicolons.csv").write_text(text.replace('","', '";"'))
     Path("run.ncu-rep").write_bytes(bytes(range(64)))
     texts = {
         "details.csv": (

@@ -169,6 +169,8 @@ class TestTheFile:
         out = cli("report", *BY_HAND, "-o", tmp_path / "p.html")
         size = (tmp_path / "p.html").stat().st_size
         assert out == f"{tmp_path / 'p.html'}: 2 kernels, {size / 1000:.0f} kB\n"
+        assert ": 1 run, " in cli("report", FAST, "-o", tmp_path / "log.html")
+        assert "1 run, " in (tmp_path / "log.html").read_text("utf-8")
 
     def test_bad_input_leaves_the_old_page(self, cli: Cli, tmp_path: Path) -> None:
         (tmp_path / "p.html").write_text("old")

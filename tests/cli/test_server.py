@@ -289,6 +289,26 @@ def test_other_answers(cli: Cli, words: Words, slo: str, options: Words, told: s
     assert told in cli(*words, "--slo", slo, *options)
 
 
+@pytest.mark.parametrize(
+    ("lacking", "limit"),
+    [
+        (("p50", "p90"), "ttft=500ms@p99"),
+        (("p50", "p90", "p99", "mean_t", "median_t"), "itl=50ms@p50"),
+    ],
+)
+def test_the_limit_that_is_shown_is_of_what_the_files_have(
+    cli: Cli, tmp_path: Path, lacking: tuple[str, ...], limit: str
+) -> None:
+    """Unless told, vLLM writes the mean, the median and the 99th percentile."""
+    asked = write(tmp_path, is_detailed=False)
+    for result in map(Path, (asked[1], asked[4])):
+        told = json.loads(result.read_text("utf-8"))
+        kept = {name: told[name] for name in told if not name.startswith(lacking)}
+        result.write_text(json.dumps(kept), encoding="utf-8")
+    assert f"To limit one: --slo {limit}." in cli(*asked)
+    assert "No latency is limited" not in cli(*asked, "--slo", limit)
+
+
 def test_few_requests_and_no_gaps_are_noted(cli: Cli, tmp_path: Path) -> None:
     asked = write(tmp_path, is_detailed=False, count=150)
     texts = note_texts(document(cli, *asked, "--slo", "itl=1s@p90"))
@@ -354,6 +374,7 @@ def in_log(before: str, after: str, count: int = -1) -> Change:
     ("change", "told"),
     [
         (in_result(request_rate=4.0), "its rate of requests is 4, that of"),
+        (in_result(request_rate=None), "its rate of requests is not given, that of"),
         (in_result(max_concurrency=64), "its number of clients is 64, that of"),
         (in_result(num_prompts=401, failed=1), "its number of requests is 401, that of"),
         (in_result(model_id="made/70B"), "its model is made/70B, that of"),
@@ -478,6 +499,32 @@ def test_a_log_of_another_run_is_refused(cli: Cli, words: Words, tmp_path: Path)
     assert "the GPU is busy for 16 s, but the benchmark of" in told
     assert told.endswith("s (duration); give each result the log of its own run")
     assert "the GPU is busy for 8" in cli.refused(*fast, result, words[5])
+    rows = [line.split(",") for line in Path(words[5]).read_text("utf-8").splitlines()]
+    Path(log).write_text("\n".join(",".join(row[:4]) for row in rows), encoding="utf-8")
+    told = cli.refused(*fast, result, f"{log}@engine={LOW:g}")  # power alone, 84 s
+    assert "the GPU is busy for 8" in told
+
+
+def test_a_short_log_of_power_that_varies_widens_watts(cli: Cli, tmp_path: Path) -> None:
+    """By hand: a mean of n samples that vary by 20 % is off by 0.2 / sqrt(n), in two of 1.5 runs.
+
+    The samples themselves show that to 16 %; n is 19 in one log and 22 in the other.
+    """
+    asked, widths = write(tmp_path, np.inf, clients=32, count=120), []
+    draw = np.random.default_rng(4)
+    for step in range(2):
+        clocks = document(cli, *asked)["server"]["clocks"]
+        [(_, low, high)] = [one["power_w"] for one in clocks if one["engine_mhz"] == 1620]
+        widths.append(np.log(high / low) / 2)
+        for log in map(Path, (asked[2], asked[5])) if not step else ():
+            header, *rows = (line.split(", ") for line in log.read_text("utf-8").splitlines())
+            busy = [row for row in rows if row[-1] != "0 %"]
+            for row in busy:
+                row[3] = f"{float(row[3][:-2]) * np.exp(0.2 * draw.standard_normal()):.2f} W"
+            log.write_text("\n".join(map(", ".join, (header, *rows))), encoding="utf-8")
+    assert np.sqrt(widths[1] ** 2 - widths[0] ** 2) == pytest.approx(
+        1.645 * 1.5**0.5 * 0.2 / 20**0.5, rel=0.3
+    )
 
 
 def test_a_log_that_is_too_short_is_no_other_run(cli: Cli, words: Words, tmp_path: Path) -> None:

@@ -92,3 +92,15 @@ class TestNumbersOfClients:
             changed[place] = str(tmp_path / f"{place}.json")
             Path(changed[place]).write_text(json.dumps(told), encoding="utf-8")
         assert "give results of one server" in cli.refused(*changed)
+
+    def test_other_clocks_are_refused(self, cli: Cli, asked: Words) -> None:
+        """The logs of 32 clients say 990 and 1200 MHz, which lie below those of 8 clients."""
+        changed = [*asked]
+        for place, mhz in ((8, HIGH), (11, LOW)):
+            log = Path(asked[place])
+            changed[place] = str(log.with_name(f"low-{log.name}"))
+            text = log.read_text("utf-8").replace(
+                f" {mhz:g} MHz", f" {1200 if mhz == HIGH else 990} MHz"
+            )
+            Path(changed[place]).write_text(text, encoding="utf-8")
+        assert "run each number of clients at the same two clocks" in cli.refused(*changed)

@@ -4,6 +4,7 @@ The logs are made, of GPUs that are alike unless a test says otherwise. So nothi
 energy differs from the answer for one of them, and these are by hand so many times as large.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -64,10 +65,9 @@ def test_text_page_and_python_say_of_how_many(cli: Cli, eight: list[Path]) -> No
     caps = cli("advise", fast, "--also", slow, "--lever", "cap")
     assert f"{said}, a power cap is of each." in " ".join(caps.split())
     page = cli.page(fast, "--also", slow)
-    assert '<p class="sub">1 kernel, 10 s on 8 x NVIDIA H100 SXM5 80 GB, from 1755' in page
+    assert '<p class="sub">1 run, 10 s on 8 x NVIDIA H100 SXM5 80 GB, from 1755' in page
     assert (
-        '"nvidia-smi -i 0 -lgc {engine},{engine}","# for GPU 0; set 1, 2, 3, 4, 5, 6, 7 alike"'
-        in page
+        '"nvidia-smi -i 6 -lgc {engine},{engine}","nvidia-smi -i 7 -lgc {engine},{engine}"]' in page
     )
     assert said in str(mlscale.advise(fast, also=slow))
     predicted = cli("predict", fast, "--also", slow)
@@ -156,6 +156,8 @@ def test_commands_of_a_table_of_several_gpus(cli: Cli, tmp_path: Path) -> None:
     for lever in ("clock", "cap"):
         out = cli("advise", table, "--lever", lever, "--commands")
         assert "for one GPU; set all 4 alike" in out
+    again = cli.json("advise", table, "--commands")["next_commands"]
+    assert "# for one GPU; set all 4 alike" in again
 
 
 def test_runs_on_unlike_numbers_of_gpus(cli: Cli, eight: list[Path], tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_under_caps_without_any_clock(cli: Cli, eight: list[Path], tmp_path: Pat
     for name in ("answer", "caps", "menu", "base"):
         assert all_of_them[name] == scaled(one[name])
     assert all_of_them["run"] == scaled(one["run"]) | {"gpu_count": 8}
-    assert "for GPU 0; set 1, 2, 3, 4, 5, 6, 7 alike" in all_of_them["commands"]["notes"]
+    assert len(all_of_them["commands"]["set"]) == 8
     caps = [cap["cap_w"] for cap in all_of_them["caps"]]
     assert (caps[0], caps[-1]) == (300, 480)
     pair = log(tmp_path / "pair.csv", 1170, 120, 300, gpus=2)
@@ -301,3 +303,18 @@ def test_a_gpu_that_tells_no_clock_counts_with_the_others(cli: Cli, tmp_path: Pa
     document = cli.json("advise", path)
     assert document["run"]["gpu_count"] == 2
     assert document["base"]["engine_mhz"] == 1755
+
+
+def test_idle_gpus_are_told_once_for_each_log(cli: Cli, eight: list[Path]) -> None:
+    """All but GPU 3, in both."""
+    works = r", [\d.]+ W(.*), 95 %"
+    for file in eight:
+        lines = [
+            line if ", 3, NVIDIA" in line else re.sub(works, r", 70.00 W\1, 0 %", line)
+            for line in file.read_text().splitlines()
+        ]
+        file.write_text("\n".join(lines) + "\n")
+    _, err = cli.both("advise", eight[0], "--also", eight[1])
+    assert err.count("T09") == 2
+    for file in eight:
+        assert f"{file}: GPUs 0, 1, 2, 4, 5, 6, 7 have no busy span, so they get no row" in err

@@ -3,16 +3,19 @@
 Runs are of an H100 at 1755 and 1170 MHz, as nvidia-smi logs them; seconds and watts are made.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from command import Cli
+from synthetic import frugal
 from synthetic import made_runs as made
 from synthetic.two_logs import log, without
 
-from mlscale.advice.sureness import regret_told
+from mlscale.advice.sureness import level, regret_told
+from mlscale.data.datasets import path as shipped
 from mlscale.model.model import train
 
 SECONDS = {1755: 30, 1170: 36}
@@ -94,3 +97,70 @@ def test_nor_is_another_vendors_gpu(cli: Cli, tmp_path: Path) -> None:
     ):
         file.write_text(f"{head}mi300x,{row}\n")
     assert why(cli, list(map(str, files))) == ["S12"]
+
+
+def drifting(lines: list[str]) -> list[str]:
+    """From 1755 MHz down by a tenth, then back."""
+    return [
+        line.replace(", 1755 MHz", f", {1755 - 2 * min(n % 100, 100 - n % 100) * 2} MHz")
+        for n, line in enumerate(lines)
+    ]
+
+
+def with_a_gap(lines: list[str]) -> list[str]:
+    """No sample for 12 s."""
+    return [*lines[:60], *lines[180:]]
+
+
+def half_idle(lines: list[str]) -> list[str]:
+    return [line.replace(", 95 %,", ", 0 %,") if n % 2 else line for n, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "sure"),
+    [(drifting, "S16", "low"), (with_a_gap, "S17", "medium"), (half_idle, "S17", "medium")],
+)
+def test_nor_is_a_reading_that_a_warning_doubts(
+    cli: Cli, tmp_path: Path, change: Any, code: str, sure: str
+) -> None:
+    fast, slow = logs(tmp_path)
+    lines = Path(fast).read_text().splitlines()
+    Path(fast).write_text("\n".join(change(lines)) + "\n")
+    asked = ("advise", fast, "--also", slow, "--max-slowdown", 5)
+    document = cli.json(*asked)
+    assert (document["sure"], "S01" in document["sure_why"]) == (sure, False)
+    assert code in document["sure_why"]
+    out, err = cli.ended(3, *asked, "--require", "sure=high")
+    assert f"How sure: {sure}." in out
+    assert err.endswith(f"--require sure=high is not met: the answer is {sure}\n")
+
+
+def test_nor_are_runs_of_a_set_length(cli: Cli, tmp_path: Path) -> None:
+    files = [
+        log(tmp_path / f"{mhz}.csv", mhz, 300, watts) for mhz, watts in ((1755, 480), (1170, 300))
+    ]
+    assert why(cli, list(map(str, files)), "--max-slowdown", 1) == ["S17"]
+
+
+def test_nor_is_a_model_of_your_own(cli: Cli, tmp_path: Path) -> None:
+    """Of kernels left out of training it is right too seldom; without intervals far too seldom."""
+    model, profile = frugal.files(tmp_path)
+    assert "S02" in cli.json("advise", model, profile, "--minimize", "time")["sure_why"]
+    assert level(["S02"]) == "medium"
+    found = cli.json("advise", model, profile, "--max-slowdown", 5)
+    assert (found["sure"], found["sure_why"][0]) == ("low", "S18")
+
+
+@pytest.mark.parametrize("zeros", [1, 2])
+def test_counters_that_are_all_0_are_told(cli: Cli, tmp_path: Path, zeros: int) -> None:
+    """Of the kernel of 40 % of the run, or of both; the cycles are counted nevertheless."""
+    header, units, *rows = shipped("h100-by-hand.csv").read_text().splitlines()
+    blank = [re.sub(r'"(3\.22|0\.41|14\.20|81\.50)"', '"0"', row) for row in rows[:zeros]]
+    file = tmp_path / "zeros.csv"
+    file.write_text("\n".join([header, units, *blank, *rows[zeros:]]) + "\n")
+    document = cli.json("advise", file, "--max-slowdown", 5)
+    share = "100.0" if zeros > 1 else "40.4"
+    [note] = [one for one in document["notes"] if one["code"] == "T06"]
+    assert note["text"].startswith(f"all counters are 0 in {share} % of the run's time, ")
+    assert note["severity"] == "warning"
+    assert (document["sure"] == "low") == ("S19" in document["sure_why"]) == (zeros > 1)

@@ -110,7 +110,14 @@ class TestAnswers:
         slow = log(tmp_path / "slow.csv", 1170, 120, 300, gpus=3)
         given = ["advise", fast, "--also", slow, "--max-slowdown", 5, "--commands"]
         assert "nvidia-smi -i 2 -rgc" in cli(*given, "--gpu", 2)
-        assert "# for GPU 0; set 1, 2 alike" in cli(*given)
+        document = cli.json(*given)
+        shell = {"-lgc": document["commands"]["set"], "-rgc": document["commands"]["reset"]}
+        further = document["next_commands"]
+        for word, lines in {**shell, "-lgc ": further[:3], "-rgc ": further[4:7]}.items():
+            assert [f"nvidia-smi -i {gpu} {word.strip()}" for gpu in (0, 1, 2)] == [
+                " ".join(line.split()[:4]) for line in lines
+            ]
+        assert further[3].startswith("# run the same work again")
         assert "nvidia-smi -i 2 -rgc" in cli.page(*given[1:-1], "--gpu", 2)
 
     def test_clocks_that_no_log_says_are_given(self, cli: Cli, fast: Path, slow: Path) -> None:
@@ -138,7 +145,7 @@ class TestTold:
         """One sample of 100 ms in a run of 2 s is 5 %."""
         short = [log(tmp_path / f"{n}.csv", mhz, n, 300) for mhz, n in ((1755, 20), (1170, 24))]
         told = cli.told("predict", short[0], "--also", short[1])
-        assert "known to within one sample, 100 ms, 5% of the shortest run" in told
+        assert "known to within one sample, 100 ms, 5 % of the shortest run" in told
         without_idle(slow, end=False)
         told = cli.told("advise", fast, "--also", slow)
         assert "begins or ends while the GPU works; if the run was longer than its log" in told
@@ -185,7 +192,7 @@ class TestTold:
         assert "pauses hide how much the work slows, perhaps no more below 1170 MHz" in told
         assert "fast.csv, GPU 0: 120 of 240 samples of the busy span are idle" in told
         told = cli.ended(2, "advise", fast, "--also", slow, "--lever", "cap")[1]
-        assert "50% of the log is pauses, which lower its mean power" in told
+        assert "50 % of the log is pauses, which lower its mean power" in told
         other_way = cli.told("advise", slow, "--also", fast, "--notes")
         assert "slow.csv: at 1170 MHz the GPU worked 1.50 times as long as at 1755" in other_way
 
@@ -248,7 +255,7 @@ class TestRefused:
     def test_another_memory_clock(self, cli: Cli, tmp_path: Path, fast: Path) -> None:
         other = log(tmp_path / "other.csv", 1170, 120, 300, memory_mhz=1593)
         warning, error = cli.ended(2, "advise", fast, "--also", other)[1].splitlines()
-        assert "memory_mhz should be 2619, but ran at 1593" in warning
+        assert "memory_mhz at the base is 2619, but ran at 1593; the" in warning
         assert "ran at the memory clock 1593 MHz, the base is at 2619" in error
 
     def test_limits_that_cannot_be_kept_are_told_without_exponents(
@@ -258,5 +265,13 @@ class TestRefused:
         longer = log(tmp_path / "longer.csv", 1755, 200, 480)
         slower = log(tmp_path / "slower.csv", 1170, 240, 300)
         message = cli.refused("advise", longer, "--also", slower, "--max-time", 1000)
-        (least,) = re.findall(r"the least is time ([\d ]+) ms$", message)
-        assert 17_000 < int(least.replace(" ", "")) < 20_000
+        assert "keeps a time of at most 1 s; the least is time " in message
+        (least,) = re.findall(r"the least is time ([\d.]+) s$", message)
+        assert 17 < float(least) < 20
+        message = cli.refused("advise", longer, "--also", slower, "--max-time", 21)
+        assert message.endswith(
+            f" {least} s (limits are in ms; are seconds meant? give --max-time 21000)"
+        )
+        asked = ("advise", longer, "--also", slower, "--max-time", 21000)
+        assert cli(*asked) == cli(*asked[:-1], "21s")
+        assert "exceeding 21 s" in " ".join(cli(*asked).split())

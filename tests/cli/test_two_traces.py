@@ -314,7 +314,7 @@ class TestTwoProfiles:
             assert enough in alone["next"]
         else:
             alone = refused(cli, fast, *given)
-            assert "the GPU 'my-gpu' is unknown; to describe it" in alone
+            assert "the GPU 'my-gpu' is unknown; describe it" in alone
 
     def test_what_is_refused(self, cli: Cli, tmp_path: Path) -> None:
         """A clock that is not the file's; times under the profiler, beside those of a trace."""

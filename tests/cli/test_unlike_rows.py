@@ -63,6 +63,8 @@ class TestPartsOfARun:
         a100(base, 1410, part(3010 / 1010, 1010, power_w=901_000 / 3010))
         a100(second, 1005, part(3114 / 1010, 1010, power_w=776_260 / 3114))
         in_one_row, said = document(cli, "advise", base, "--also", second)
+        whys = [one.pop("sure_why") for one in (advice, in_one_row)]
+        assert ["S17" in why for why in whys] == [True, False]  # by the warning
         assert_alike(advice, in_one_row)
         assert not any(ADDED in warning for warning in said)
         in_one_row, _ = document(cli, "predict", base, "--also", second, *at_second)

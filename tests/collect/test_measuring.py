@@ -176,7 +176,7 @@ class TestCuda:
         assert data.grid.shape == (6, 2, 1)
         assert len(read_table(paths[0])) == 6 * 2 * 2
         assert data.metadata["cap_w"] == 300
-        with pytest.warns(DataWarning, match="12 of 48 samples ran more than 2% off"):
+        with pytest.warns(DataWarning, match="12 of 48 samples ran more than 2 % off"):
             recording.warn_of_samples(cuda_samples, CUDA)
 
     def test_counters_stand_at_all_units_and_the_highest_clocks(

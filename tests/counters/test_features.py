@@ -326,7 +326,7 @@ def test_is_scaled_as_every_feature_is() -> None:
     points, flags = scaling.transform(powered(100.0, 130.0))
     assert points.tolist() == [[0, 0.5], [1, 1]]
     assert flags[0] == ()
-    assert flags[1] == (Note("P02", "base_power_w 130 above trained 120"),)
+    assert flags[1] == (Note("P02", "base_power_w 130 is above 120, the highest in training"),)
 
 
 def test_without_power() -> None:

@@ -301,7 +301,7 @@ def test_sentences_without_a_place() -> None:
     told = "is below 960, the lowest in training: extrapolated, with a wider interval"
     assert note == Note("P02", f"engine_mhz 920 {told}")
     [note] = notes_on("feature", "loads", 2.01, 1.0, 2.0, shown, source="a table")
-    assert note == Note("P02", "a table: loads 2.01 above trained 2")
+    assert note == Note("P02", "a table: loads 2.01 is above 2, the highest in training")
     assert notes_on("feature", "loads", 2.0, 1.0, 2.0, shown) == []
 
 

@@ -235,7 +235,7 @@ class TestIncomplete:
         table = [*rows(("a", "b", "c"))[1:], *rows(("only",))[:1]]
         with pytest.warns(DataWarning, match="filled in"):
             found = read_rows(tmp_path, table, incomplete="keep")
-        with pytest.warns(DataWarning, match=r"elsewhere: 2 kernels \('a', 'only'\)"):
+        with pytest.warns(DataWarning, match=r"or only there: 2 kernels \('a', 'only'\)"):
             assert found.with_base((0, 0, 0)).kernels == ("b", "c")
         with refused("not all kernels were measured at the base cu=4,engine=400,memory=500"):
             found.profiles((0, 0, 0))

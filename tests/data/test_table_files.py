@@ -34,7 +34,7 @@ from mlscale.data import table_files
 from mlscale.data.column_names import source_meant
 from mlscale.data.fleet import Fleet, row_groups
 from mlscale.data.table import Table
-from mlscale.data.table_files import read_table, table_from_frame, write_table
+from mlscale.data.table_files import is_tidy, read_table, table_from_frame, write_table
 from mlscale.errors import InputError
 
 ONE = Table("made", {"kernel": ["k"]}, {"x": np.ones(1)}, {"origin": "made"})
@@ -104,6 +104,21 @@ class TestCsv:
         assert table.text["kernel"] == ["007", "nan", "two lines", "=1"]
         assert table.text["application"] == ['a, "b"', 'a"b', "c", "d"]
 
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+    @pytest.mark.parametrize("mark", ";\t")
+    def test_semicolons_and_tabs_may_have_decimal_commas(
+        self, tmp_path: Path, mark: str, encoding: str
+    ) -> None:
+        content = "kernel;time_ms;x\r\nf(1,2);0,5;1.5\r\ng;-1e3;2".replace(";", mark)
+        path = csv_file(tmp_path, content.encode(encoding))
+        table = read_table(path)
+        assert is_tidy(path)
+        assert table.text["kernel"] == ["f(1,2)", "g"]
+        assert {n: v.tolist() for n, v in table.numbers.items()} == {
+            "time_ms": [0.5, -1000.0],
+            "x": [1.5, 2.0],
+        }
+
     @pytest.mark.parametrize(
         ("content", "problem"),
         [
@@ -112,7 +127,7 @@ class TestCsv:
             ("kernel,time_ms", "has a header but no rows"),
             ("kernel,x, x\nk,1,2\n", "row 1: column 'x' appears twice"),
             ("kernel,,x\nk,1,2\n", "row 1: column 2 has no name; give it one"),
-            ("kernel;x\nk;1,5\n", "row 1: 'kernel;x' is one column; the first row names the"),
+            ("kernel;x\nk;1.070,00\n", r"row 2, column 'x': '1\.070,00' is not a number; write"),
             ("kernel,x\nk,1\n\nl\n", "row 4: has 1 fields, the header has 2"),
             ("kernel,x\nk,1\nl,2\nm,1,2\n", "row 4: has 3 fields, the header has 2"),
             (
@@ -132,7 +147,7 @@ class TestCsv:
             ('kernel,x\n"k,1\n' + 50_000 * "l,2\n", "row [0-9]+: is not valid CSV: field larger"),
             (b"\x89PNG\r\n\x1a\n", "is not a text file.*of a spreadsheet: 'CSV UTF-8'"),
             (b"PK\x03\x04\x14\x00", "is not a text file.*of a spreadsheet: 'CSV UTF-8'"),
-            ("kernel,µs\nk,1\n".encode("latin-1"), "is not a text file in UTF-8"),
+            ("kernel,µs\nk,1\n".encode("latin-1"), "is not a text file in UTF-8 or UTF-16"),
             ('{"traceEvents": []}', "is JSON; a table is CSV or Parquet"),
         ],
     )

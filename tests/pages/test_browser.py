@@ -290,6 +290,7 @@ class TestMoving:
 
     def test_command_is_copied(self, opened: Any, step_page: Path) -> None:
         tab = opened(step_page, permissions=["clipboard-read", "clipboard-write"])
+        tab.tab.evaluate("window.setTimeout = () => 0")  # by which the word would go again
         tab.tab.click("text=copy")
         tab.tab.wait_for_selector("text=copied")
         assert tab.tab.evaluate("navigator.clipboard.readText()") == tab.command
@@ -358,7 +359,7 @@ class TestLooks:
         tab = context.new_page()
         tab.add_init_script(f"{lost} = {'undefined' if 'Stream' in lost else '() => false'};")
         tab.goto(step_page.as_uri())
-        tab.wait_for_timeout(200)
+        tab.wait_for_function("!page.hidden")  # as it is while a page that moves is made
         assert "a browser from mid 2024 or later" in tab.inner_text("#page")
         assert "softmax_warp_backward" in tab.inner_text("#page")
         context.close()
@@ -409,6 +410,7 @@ class TestOtherRuns:
         assert "gemm_f16" in tab.tab.inner_text("#page")
         assert tab.hash["run"] == "both"
         tab.tab.set_viewport_size({"width": 390, "height": 844})
+        tab.frame()
         assert tab.tab.evaluate("document.documentElement.scrollWidth") == 390
 
     def test_cap_and_clock_have_their_own_commands(self, opened: Any, tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ class TestNearest:
         kernels = two_kernels()
         predictor = create("nearest").fit(kernels, (0, 0, 0))
         outside = at_500_mhz(kernels, [[1.5, 0.0], [0.5, 0.0]])
-        assert predictor.predict(outside).flags == ((Note("P02", "busy 1.5 above trained 1"),), ())
+        told = Note("P02", "busy 1.5 is above 1, the highest in training")
+        assert predictor.predict(outside).flags == ((told,), ())
 
 
 class TestExtraTrees:

@@ -61,13 +61,24 @@ class TestMinMax:
     ("kernel", "points", "flags"),
     [
         # By hand: 'busy' was trained from 10 to 50, 'wave' at 64 alone.
-        ({"busy": 60.0, "wave": 64.0}, [1.0, 0.0], ("busy 60 above trained 50",)),
-        ({"busy": -10.0, "wave": 64.0}, [0.0, 0.0], ("busy -10 below trained 10",)),
+        (
+            {"busy": 60.0, "wave": 64.0},
+            [1.0, 0.0],
+            ("busy 60 is above 50, the highest in training",),
+        ),
+        (
+            {"busy": -10.0, "wave": 64.0},
+            [0.0, 0.0],
+            ("busy -10 is below 10, the lowest in training",),
+        ),
         ({"busy": 30.0, "wave": 64.0}, [0.5, 0.0], ()),
         (
             {"busy": 6.0, "wave": 65.0},
             [0.0, 0.0],
-            ("busy 6 below trained 10", "wave 65 above trained 64"),
+            (
+                "busy 6 is below 10, the lowest in training",
+                "wave 65 is above 64, the highest in training",
+            ),
         ),
     ],
 )
@@ -123,7 +134,8 @@ class TestColumns:
         scaling = fitted(c=[3.0, 4.0], a=[1.0, 9.0], b=[0.0, 2.0])
         kernel = {"c": 3.5, "a": 3.0, "b": 3.0}
         given_columns = ({"stranger": 1e9} if stranger else {}) | {n: kernel[n] for n in order}
-        assert transformed(scaling, **given_columns) == ([0.5, 0.25, 1.0], ("b 3 above trained 2",))
+        told = "b 3 is above 2, the highest in training"
+        assert transformed(scaling, **given_columns) == ([0.5, 0.25, 1.0], (told,))
 
 
 class TestState:

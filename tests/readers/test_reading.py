@@ -137,7 +137,7 @@ class TestLogs:
         given = Given("made-gpu", {"cu_count": 4})
         assert Source(str(one)).is_log
         assert read_table([one, two], given).table.numbers["engine_mhz"].tolist() == [1410, 1300]
-        with refused("one.log: has several GPUs or clocks, made-gpu at .*; name .* with also="):
+        with refused("one.log: .* of 2 runs, at 1410 and 1300 MHz; .* with also=: .*one.log also="):
             read([one, two], given)
 
     @pytest.mark.filterwarnings("ignore::mlscale.DataWarning")

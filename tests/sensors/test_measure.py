@@ -264,8 +264,8 @@ class TestWhatIsAmiss:
     @pytest.mark.parametrize(
         ("special", "note"),
         [
-            ({"reasons": 0x4}, "P03: GPU 0: the power limit lowered its clock in 100% of the"),
-            ({"reasons": 0x40}, "L04: GPU 0: heat lowered its clock in 100% of the busy samples"),
+            ({"reasons": 0x4}, "P03: GPU 0: the power limit lowered its clock in 100 % of the"),
+            ({"reasons": 0x40}, "L04: GPU 0: heat lowered its clock in 100 % of the busy samples"),
             ({"others": [4242]}, "G02: GPU 0: another program ran on it already: trainer 4242"),
         ],
         ids=["cap", "heat", "another program"],

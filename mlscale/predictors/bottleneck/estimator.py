@@ -18,6 +18,7 @@ from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import Surfaces
 from mlscale.errors import InputError, extra_named, warn
 from mlscale.notes import Note
+from mlscale.parameters import parameter
 from mlscale.predictors.base import (
     Bases,
     Predictor,
@@ -250,8 +251,10 @@ class Bottleneck(Learner, Predictor):
                 return Target(gpus[number], number)
         if self.time_.shares == 1 and grid.cu_count != (profiles.base.cu_count,):
             raise InputError(
-                "no training table has several CU counts, so the model cannot predict others; "
-                f"predict at the profile's, cu={profiles.base.cu_count}"
+                "no training table has several CU counts, so the model predicts the profile's "
+                f"alone, cu={profiles.base.cu_count}; for others, at the profile's clocks, give "
+                f"{parameter('model', 'h100-sms')}, or a reading at one too: "
+                f"{parameter('also', 'FILE')}@cu=…"
             )
         if not trained:
             return self._untrained(profiles, grid)

@@ -194,8 +194,8 @@ def may_stay_in_cache(profiles: Profiles, use: KernelUse) -> Mask:
 def waiting_note() -> Note:
     """What is told of kernels that `waits` finds."""
     text = (
-        f"no unit reaches {WAITING_USE:.0%} use, so no counter shows which clock matters: the "
-        f"interval is wide; measure a second clock: {parameter('also')}"
+        f"no unit reaches {100 * WAITING_USE:.0f} % use, so no counter shows which clock matters: "
+        f"the interval is wide; measure a second clock: {parameter('also')}"
     )
     return Note("P05", text, "warning")
 

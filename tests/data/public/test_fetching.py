@@ -34,7 +34,8 @@ def made(url: str) -> Dataset:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("MLSCALE_DATA", raising=False)
     monkeypatch.setenv("MLSCALE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for name in ("NO_PROXY", "no_proxy"):  # requests asks for the latter first
+        monkeypatch.setenv(name, "127.0.0.1")
     return tmp_path / "cache"
 
 

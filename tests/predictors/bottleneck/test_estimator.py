@@ -146,7 +146,7 @@ class TestPredictions:
         usual = some_of(made.measurements(8, seed=2).profiles(MID), [0])
         strange = replace(usual, counters=usual.counters * np.array([0.0, 3.0]))
         flags = trained.predict(strange).flags[0]
-        assert any(flag.text.startswith("write share 100 % above trained ") for flag in flags)
+        assert any(flag.text.startswith("write share 100 % is above ") for flag in flags)
         same_traffic = usual.counters.sum() / strange.counters.sum()
         strange = replace(strange, counters=strange.counters * same_traffic)
         widths = []
