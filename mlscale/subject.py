@@ -505,8 +505,8 @@ def _further_trace(
     trace.sheet_of_launches()
     if config is None:
         raise InputError(
-            f"{path}: is a profile or trace; give its clock: {trace.name}@engine=…, and memory=… or "
-            "cu=… if they are not the base's"
+            f"{path}: is a profile or trace; give its clock: {trace.name}@engine=…, and memory=… "
+            "or cu=… if they are not the base's"
         )
     if not first or first[0].is_table() or first[0].is_log:
         raise InputError(
