@@ -5,11 +5,15 @@
   tuning in the loop (+732) were written since. Then servers' page, their power and caps (+294),
   files as people bring them (+158), columns written in blocks (+87), logs that are never lost and
   bounds on what is unpacked (+79), what a second reader found in tuning (+48), names as guessed
-  (+53): each of them is an answer where there was an error or a wrong number.
+  (+53): each of them is an answer where there was an error or a wrong number. Then what new users
+  ran into: warnings that lower how sure an answer is, and a line for each GPU (+108); `columns`
+  and bases in Python (+113); compressed, UTF-16 and semicolon tables (+88); capped frames, pipes'
+  names, units below titles (+40); noise of a server's power (+46); words of messages (+60).
 - Tests: 36,000 were aimed at, 42,444 stood; each of the above brought its own. Two files above 700
   lines became five.
 - Tools, benchmarks, reproduction: 7,000 were aimed at, 7,601 stood; tuning needs 268 of these, the
-  drawing of Wu's method 117, claims of the papers that had no row 148, servers' power 113.
+  drawing of Wu's method 117, claims of the papers that had no row 148, servers' power 113, runs at one clock
+  side by side and power by logs 23.
 """
 
 from pathlib import Path
@@ -18,9 +22,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BUDGETS = {  # lines, files
-    "package": (("mlscale",), 42_650, 163),
-    "tests": (("tests",), 41_940, 253),
-    "tools": (("tools", "benchmarks", "reproduction"), 7_975, 40),
+    "package": (("mlscale",), 43_100, 163),
+    "tests": (("tests",), 42_400, 253),
+    "tools": (("tools", "benchmarks", "reproduction"), 8_000, 40),
 }
 
 
