@@ -12,8 +12,8 @@
 - Tests: 36,000 were aimed at, 42,444 stood; each of the above brought its own. Two files above 700
   lines became five.
 - Tools, benchmarks, reproduction: 7,000 were aimed at, 7,601 stood; tuning needs 268 of these, the
-  drawing of Wu's method 117, claims of the papers that had no row 148, servers' power 113, runs at one clock
-  side by side and power by logs 23.
+  drawing of Wu's method 117, claims of the papers that had no row 148, servers' power 113, and
+  runs at one clock side by side 23.
 """
 
 from pathlib import Path
