@@ -80,8 +80,8 @@ def is_stream(path: Path) -> bool:
 def only_writer(folder: Path) -> Iterator[None]:
     """Lock a folder, so that no other process that uses this lock writes there.
 
-    The system releases the lock when the process ends, however it ends. Partial files of a
-    killed process are deleted. Raises InputError when another process holds it.
+    The system releases the lock when the process ends, however it ends. Partial files of
+    killed processes are deleted, of workers too. Raises InputError when another process holds it.
     """
     if fcntl is None:
         yield
@@ -95,13 +95,18 @@ def only_writer(folder: Path) -> Iterator[None]:
                 raise InputError(
                     f"{folder}: another mlscale is writing there; wait, or name another folder"
                 ) from None
-            for part in folder.glob(f".*{_PART}"):
-                part.unlink()
+            _delete_partial(folder)
         yield
+        _delete_partial(folder)
     finally:
         with suppress(OSError):  # for workers too that were forked meanwhile and live on
             fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
+
+
+def _delete_partial(folder: Path) -> None:
+    for part in folder.glob(f".*{_PART}"):
+        part.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

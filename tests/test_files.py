@@ -138,6 +138,8 @@ class TestOnlyWriter:
         assert len(names(tmp_path)) == 2
         with only_writer(tmp_path):
             assert names(tmp_path) == [".mine"]
+            (tmp_path / ".x.mlscale-part").write_text("half of it, by a worker that was killed")
+        assert names(tmp_path) == [".mine"]
 
 
 @pytest.mark.parametrize(

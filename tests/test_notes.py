@@ -65,7 +65,7 @@ def test_all_codes_are_listed(cli: Cli) -> None:
     lines = cli("explain").splitlines()
     assert [line[:3] for line in lines if line[:1] != " "] == [*NOTES, *REASONS]
     assert max(map(len, lines)) <= 100
-    assert " ".join(cli("explain", "s02").split()).endswith("; that of this one is high.")
+    assert " ".join(cli("explain", "s02").split()).endswith("; that of this one is medium.")
     assert "there is no code 'G3'; did you mean 'G03'?" in cli.refused("explain", "G3")
 
 

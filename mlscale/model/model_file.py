@@ -78,7 +78,7 @@ def read(path: Path, classes: Sequence[type[Predictor]]) -> Trained:
     content = read_bytes(path)
     if not zipfile.is_zipfile(io.BytesIO(content)):
         told = _NO_MODEL
-        if b"," in content[:200].splitlines()[0]:
+        if b"," in content[:200].splitlines()[0] and b"\0" not in content[:200]:
             told = "is a table or log, not an mlscale model; advice on it: "
             told += call("advise", "FILE")
         raise InputError(f"{path}: {told}")

@@ -139,7 +139,7 @@ class TestPredictions:
         document = cli.json(*given, "--at", "mid")
         assert document["predictions"][0]["flags"] == []  # the flag is of the kernel, a note
         texts = note_texts(document)
-        [flag] = [text for text in texts if text.startswith("busy_compute 7 above train")]
+        [flag] = [text for text in texts if text.startswith("busy_compute 7 is above ")]
         assert f": {flag}\n" in cli.told(*given, "--notes")
 
     def test_of_rows_at_several_configurations_use_the_base_alone(
