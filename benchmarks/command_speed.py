@@ -1,9 +1,9 @@
 """Predictions as whole processes: one kernel beside `import numpy`, and many kernels to a file.
 
 One-shot prediction is to take at most twice the processor's seconds of `python -c "import numpy"`,
-medians of 30 runs in turn; 20 000 kernels at 48 configurations at most 2 s of the clock on two
-idle cores, best of 3, beside which the processor's seconds stand. `advise` and `report` of 10 000
-kernels are to take at most 1.5 s, of 100 000 at most 15 s.
+medians of 30 runs in turn; 20 000 kernels at 48 configurations at most 3 s of the clock on two
+idle cores to CSV, 1 s to Parquet, best of 3, beside which the processor's seconds stand. `advise`
+and `report` of 10 000 kernels are to take at most 1.5 s, of 100 000 at most 15 s.
 """
 
 import statistics
