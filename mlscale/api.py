@@ -20,7 +20,7 @@ from mlscale.advice.verdict import answer_lines
 from mlscale.arrays import Floats
 from mlscale.data.column_names import NO_COLUMNS, Columns
 from mlscale.data.devices import devices_matching, key_or_name
-from mlscale.data.grid import settings_of
+from mlscale.data.grid import setting_of, settings_of
 from mlscale.data.profiles import Profiles
 from mlscale.data.surfaces import run_in_sequence
 from mlscale.data.table_files import table_from_frame
@@ -383,7 +383,7 @@ def _asked(function: str, run: Sequence[Any], known: Mapping[str, Any]) -> Asked
     if "device" in facts:
         facts["device"] = key_or_name(facts["device"])
     if "base" in facts:
-        facts["base"] = settings_of(facts["base"])[0]
+        facts["base"] = setting_of(facts["base"])
     if facts and isinstance(run[0], Profiles):
         raise InputError(
             "profiles say base, device and power themselves: give these where they are read, "

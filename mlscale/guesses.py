@@ -18,7 +18,8 @@ def instead(kind: str, name: str, names: Iterable[str] = (), default: str = "") 
     """The end of a message on an unknown name: what to use instead, or what may be meant."""
     guesses = shipped_json(__file__, "guesses.json")[kind].items()
     does = next((f"; {what}" for words, what in guesses if name in words.split()), "")
-    if kind == "predictor" and does.endswith("=") and does[8:-1] not in names:
+    parameter = does.removeprefix("; write ")
+    if kind == "predictor" and parameter.endswith("=") and parameter[:-1] not in names:
         does = ""  # a hyper-parameter that only other predictors have
     return does or did_you_mean(name, names) or default
 

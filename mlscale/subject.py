@@ -581,7 +581,8 @@ def is_of_caps(asked: Asked, lever: str) -> bool:
     if not all(_lacks_clock(one, asked.columns) for one in readings):
         return False
     if lever != "cap":
-        name = first.source if isinstance(first := readings[0], Table) else first.name
+        first = readings[0]
+        name = first.source if isinstance(first, Table) else first.name
         raise InputError(
             f"{name}: no file has an engine clock; for runs under power caps, ask for the best "
             f"cap with {parameter('lever', 'cap')}; for others, give the clock with "

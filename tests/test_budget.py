@@ -8,7 +8,7 @@
   (+53): each of them is an answer where there was an error or a wrong number. Then what new users
   ran into: warnings that lower how sure an answer is, and a line for each GPU (+108); `columns`
   and bases in Python (+113); compressed, UTF-16 and semicolon tables (+88); capped frames, pipes'
-  names, units below titles (+40); noise of a server's power (+46); words of messages (+70).
+  names, units below titles (+40); noise of a server's power (+46); words of messages (+90).
 - Tests: 36,000 were aimed at, 42,444 stood; each of the above brought its own. Two files above 700
   lines became five.
 - Tools, benchmarks, reproduction: 7,000 were aimed at, 7,601 stood; tuning needs 268 of these, the
@@ -22,8 +22,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BUDGETS = {  # lines, files
-    "package": (("mlscale",), 43_110, 163),
-    "tests": (("tests",), 42_405, 253),
+    "package": (("mlscale",), 43_130, 163),
+    "tests": (("tests",), 42_410, 253),
     "tools": (("tools", "benchmarks", "reproduction"), 8_000, 40),
 }
 

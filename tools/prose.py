@@ -3,8 +3,8 @@
     python tools/prose.py [FILE...]
 
 Reads Markdown, notebooks' Markdown cells, and of Python files messages, docstrings and comments;
-without FILE all documents, and mlscale. The forms, and what to write instead, are
-in tools/forbidden.txt. Ends with exit status 1 where one is found.
+without FILE all documents, and mlscale. The forms, and what to write instead, are in
+tools/forbidden.txt. Ends with exit status 1 where one is found.
 """
 
 import ast

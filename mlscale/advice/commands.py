@@ -192,8 +192,7 @@ def commands_for_further_run(profiles: Profiles, engine_mhz: float) -> Commands:
     """The commands for a further run of the profiles' work at an engine clock; notes on its GPU."""
     device, at = known_device(profiles.device), replace(profiles.base, engine_mhz=engine_mhz)
     gpu, notes = _gpu(device, profiles.metadata, profiles.gpu_count)
-    commands = clock_commands(device, at, profiles.base, gpu)
-    return commands._replace(notes=tuple(notes) if commands.set else ())
+    return _noted(clock_commands(device, at, profiles.base, gpu)._replace(notes=()), notes)
 
 
 def clock_commands(

@@ -270,6 +270,14 @@ def _limited(
     return limited
 
 
+def _if_in_seconds(most_ms: float, least_ms: float) -> str:
+    """What to ask where a limit of time would be kept if its number were of seconds."""
+    if not 1000 * most_ms >= least_ms >= 1000 > most_ms:
+        return ""
+    meant = parameter("max_time", f"{1000 * most_ms:.10g}")
+    return f" (limits are in ms; are seconds meant? give {meant})"
+
+
 def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_ms: float) -> str:
     """Why nothing keeps the limits, and for each the least that can be had beside the others."""
     limited = _limited(limits, time_ms, power_w, base_time_ms)
@@ -284,11 +292,8 @@ def _nearest(limits: Limits, time_ms: Floats, power_w: Floats | None, base_time_
         value = float(one.value[kept if kept.any() else known].min())
         shown = time_in_words(value) if one.unit == "ms" else f"{rounded(value)} {one.unit}"
         least.append(f"{one.name} {shown}{said}")
-        if one.unit == "ms" and limits.max_time_ms is not None and limits.max_time_ms < value:
-            meant_ms = 1000 * limits.max_time_ms
-            meant = parameter("max_time", f"{meant_ms:.10g}")
-            is_in_s = meant_ms >= value >= 1000 > limits.max_time_ms
-            least[-1] += f" (limits are in ms; are seconds meant? give {meant})" * is_in_s
+        if one.unit == "ms":
+            least[-1] += _if_in_seconds(limits.max_time_ms or 0, value)
     return f"no configuration keeps {' and '.join(limits.words())}; the least is " + ", or ".join(
         least
     )

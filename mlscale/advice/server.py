@@ -310,8 +310,8 @@ def advise_server(
             midway = width(slo.metric, slo.percentile, is_rate)
             midway = ONE_KIND_WIDTH if slo in one_kind else midway
             wide[row, inside] = between.half_width(midway, noise_of(pair, slo, is_rate))
-        power_noise = _power_noise(pair, is_rate)
-        run_noises = [RATE_NOISE[is_rate], power_noise, np.hypot(RATE_NOISE[is_rate], power_noise)]
+        noises = RATE_NOISE[is_rate], _power_noise(pair, is_rate)
+        run_noises = (*noises, np.hypot(*noises))
         for row, (midway, noise) in enumerate(zip(run_widths, run_noises, strict=True)):
             run_wide[row, inside] = between.half_width(midway, noise)
     is_measured = np.isin(clocks, [one.engine_mhz for one in used])
@@ -388,7 +388,7 @@ def noise_of(pair: Sequence[ServerReading], slo: Slo, is_rate: bool) -> float:
 
 
 def _power_noise(pair: Sequence[ServerReading], is_rate: bool) -> float:
-    """The same of power, of which the samples of a short log show few moments."""
+    """Standard deviation of the log of power between runs; samples of short logs add to it."""
     sampled = 0.0 if is_rate else np.sqrt(np.mean([one.power_noise**2 for one in pair]))
     return float(np.hypot(POWER_NOISE, sampled))
 

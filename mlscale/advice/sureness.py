@@ -62,9 +62,9 @@ class Grounds:
     power_readings: at how many settings power was read. needs_power: whether the answer is of power
     or energy. is_bounded: whether times are bounds. is_beyond: whether the answer lies beyond the
     trained settings. has_clock: whether the files have the clocks. is_simulated: whether the model
-    learnt from data that were not measured. has_intervals: whether times have them,
-    if a limit needs them. is_short, is_at_limit, is_clock_asked, is_clock_doubted and is_uncounted:
-    what is wrong with a reading.
+    learnt from data that were not measured. has_intervals: whether times have them, if a limit
+    needs them. is_short, is_at_limit, is_clock_asked, is_clock_doubted and is_uncounted: what is
+    wrong with a reading.
     """
 
     device: str

@@ -121,8 +121,9 @@ NOTES: dict[str, CodeMeaning] = {
     ),
     "R09": CodeMeaning(
         "The base is not the first reading, or not the highest",
-        "Changes are relative to the reading at the highest clock, of two or more with power to "
-        "the highest of these, or to the one with the most watts, whatever the order of the files.",
+        "Changes are relative to the reading at the highest clock, whatever the order of the "
+        "files. If two or more readings have power, only these count; without clocks it is the "
+        "reading with the most watts.",
         "To compare with another reading, name its clock: --base engine=MHZ.",
     ),
     "V01": CodeMeaning(

@@ -255,16 +255,21 @@ def unread(names: Iterable[str], told: Collection[str]) -> str:
     return ""
 
 
-@cache
 def may_be_power(text: str) -> bool:
     """Whether a title that is not understood is of a power, by its unit or its words."""
-    words, unit = _words(text) if len(text) <= _LONGEST and not read_title(text) else ([], "-")
+    words, unit = _words_of_unread(text)
     return unit in UNITS["power"] or ("power" in words and not unit)
 
 
+def _words_of_unread(text: str) -> tuple[list[str], str]:
+    """The words and the unit of a title that is not understood; none of another."""
+    return _words(text) if len(text) <= _LONGEST and not read_title(text) else ([], "")
+
+
+@cache
 def _unread(text: str) -> tuple[str, str]:
     """Our name of what a title in words that are not known may be of a GPU, and its unit."""
-    words, unit = _words(text) if len(text) <= _LONGEST and not read_title(text) else ([], "")
+    words, unit = _words_of_unread(text)
     said = {word for word in words if not word.isdigit()}
     is_of_gpu = said & _GPU and said - _FILLING and not said & (_SPOILT | _PARTS | _OTHERS)
     told = (what for what, (quantity, _) in _ASKED.items() if unit in UNITS[quantity])

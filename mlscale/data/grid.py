@@ -280,11 +280,19 @@ def settings_of(at: Any, cu_axis: str = "cu") -> list[dict[str, float]]:
     raise InputError(f"{at} of what? Write {{'engine': {at}}}")
 
 
+def setting_of(at: Any) -> dict[str, float]:
+    """The only one of `settings_of`. Raises InputError of several, and of none."""
+    settings = settings_of(at)
+    if len(settings) != 1:
+        raise InputError(f"{at} is {len(settings)} settings; the base is one: {{'engine': 1200}}")
+    return settings[0]
+
+
 def config_of(at: Any) -> HardwareConfig:
     """The configuration of all axes that a Python user gives, see `settings_of`. InputError."""
     if isinstance(at, HardwareConfig):
         return at
-    settings = settings_of(at)[0]
+    settings = setting_of(at)
     if lacking := [axis for axis in AXES if axis not in settings]:
         raise InputError(f"the base {at} gives no {' and no '.join(lacking)}")
     return HardwareConfig(int(settings["cu_count"]), settings["engine_mhz"], settings["memory_mhz"])

@@ -167,11 +167,12 @@ def _threshold(log: Samples, name: str) -> tuple[float, str]:
             "utilisation too"
         )
     highest = usual if usual > _POWER_RISE * low else high  # else the run is in few of the samples
-    middle = (low + highest) / 2
+    middle, upper = (low + highest) / 2, "highest"
     busy, half = np.flatnonzero(known >= middle), highest / 2
     if np.median(known[busy[0] : busy[-1] + 1]) < middle and half > _POWER_RISE * low:
-        middle = min(middle, (low + float(np.median(known[known >= half]))) / 2)  # of no spikes
-    return middle, f"power is {middle:.4g} W or more, halfway from lowest to highest"
+        centre = (low + float(np.median(known[known >= half]))) / 2
+        middle, upper = min((middle, upper), (centre, "the usual high"))
+    return middle, f"power is {middle:.4g} W or more, halfway from lowest to {upper}"
 
 
 def warn_of_pauses(log: Samples, span: BusySpan) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlscale.data.grid import settings_of
+from mlscale.data.grid import setting_of
 from mlscale.data.profiles import Profiles, configurations, profiles_at
 from mlscale.errors import InputError
 from mlscale.files import ByteProgress, no_progress
@@ -43,7 +43,7 @@ def import_profile(  # noqa: PLR0913, what files may not say
         profiles = mlscale.import_profile("run.csv", base={"engine_mhz": 1000, "memory_mhz": 900})
     """
     paths = [Path(file) for file in ([files] if isinstance(files, str | Path) else files)]
-    at = settings_of(base)[0] if base else {}
+    at = setting_of(base) if base else {}
     return read(
         paths, Given(device, at, gpu, application, power, interval_s, time_ms, each, skip_untimed)
     )

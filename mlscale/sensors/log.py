@@ -227,8 +227,8 @@ def warn_of_run(recorder: Recorder, board: GpuBoard, ran_before: bool = False) -
 class Meter:
     """Samples a GPU while a block runs, and writes its log if the block succeeds.
 
-    An existing log is then replaced, with a warning. Until then the
-    samples are in a file next to it, which is kept if the block raises.
+    An existing log is then replaced, with a warning. Until then the samples are in a file next to
+    it, which is kept if the block raises.
 
     Attributes:
         path: the log.
